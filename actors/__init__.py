@@ -1,0 +1,1 @@
+"""The only place where things happen: Trio, files, processes, clocks, sockets."""

@@ -1,0 +1,1 @@
+"""The stores behind the log port."""

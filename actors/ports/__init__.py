@@ -1,0 +1,1 @@
+"""Real implementations of the ports of `actors/world.py`."""

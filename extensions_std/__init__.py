@@ -1,0 +1,1 @@
+"""What an agent can do out of the box: tools, providers, frontends."""

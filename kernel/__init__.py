@@ -1,0 +1,1 @@
+"""What is true: data, reducers, state machines, projections. No await, no clock, no I/O."""

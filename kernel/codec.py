@@ -1,0 +1,583 @@
+"""The one place where Python names become JSON names: classes to camelCase JSON and back.
+
+Two cattrs converters share one set of hooks. WIRE reads and writes camelCase, keeps unknown
+fields and explicit nulls in `extra`, and is what files, RPC and the event schema use. PYTHON
+reads plain dicts with snake_case keys, as handlers and tools may return them, refuses unknown
+keys by name, and lets values that are already of our classes pass.
+
+Rules that the classes do not show. A field whose default is None is left out when it is None;
+a field without default that may be None is written as null. Primitives are strict (no text for
+a number, no bool for an int); a whole float reads as an int. Reading a message or an entry
+never fails: a wrong type in a known field gives the opaque class with the raw JSON (MSG-41).
+
+Bytes: msgspec is the fast way in both directions, the standard library the fall-back that
+loses nothing (lone surrogates, invalid UTF-8). Integers of any size stay exact; NaN and
+infinities are refused when read and written as null (MSG-4, MSG-5).
+"""
+
+import json
+import math
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import attrs
+import cattrs
+import msgspec
+
+from camshaft.kernel.entries import (
+    BranchSummaryEntry,
+    CompactionDraft,
+    CompactionEntry,
+    ContextEditDraft,
+    ContextEditEntry,
+    CustomDraft,
+    CustomEntry,
+    CustomMessageDraft,
+    CustomMessageEntry,
+    Draft,
+    Entry,
+    LabelEntry,
+    MessageEntry,
+    ModelChangeEntry,
+    OpaqueEntry,
+    SessionHeader,
+    SessionInfoEntry,
+    ThinkingLevelChangeEntry,
+    UsageEntry,
+)
+from camshaft.kernel.errors import CodecError, MalformedJson
+from camshaft.kernel.messages import (
+    AssistantMessage,
+    BashExecutionMessage,
+    Block,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    ImageBlock,
+    Message,
+    OpaqueBlock,
+    OpaqueMessage,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolResultMessage,
+    UserMessage,
+)
+from camshaft.kernel.persistent import FrozenDict, Json, NotJson, freeze
+from camshaft.kernel.records import (
+    BatchRecord,
+    CallsRecord,
+    DecisionRecord,
+    FateRecord,
+    FinishedRecord,
+    InputRecord,
+    LeafRecord,
+    OpenRecord,
+    Record,
+    RunRecord,
+    SettledRecord,
+    WaitRecord,
+)
+
+A = TypeVar("A")
+
+BLOCKS: Final[Mapping[str, type[Any]]] = {cls.type: cls for cls in (TextBlock, ImageBlock, ThinkingBlock, ToolCall)}
+MESSAGES: Final[Mapping[str, type[Any]]] = {
+    cls.role: cls
+    for cls in (
+        SystemMessage,
+        UserMessage,
+        AssistantMessage,
+        ToolResultMessage,
+        BashExecutionMessage,
+        CustomMessage,
+        BranchSummaryMessage,
+        CompactionSummaryMessage,
+    )
+}
+ENTRIES: Final[Mapping[str, type[Any]]] = {
+    cls.type: cls
+    for cls in (
+        MessageEntry,
+        ModelChangeEntry,
+        ThinkingLevelChangeEntry,
+        UsageEntry,
+        CompactionEntry,
+        BranchSummaryEntry,
+        CustomEntry,
+        CustomMessageEntry,
+        ContextEditEntry,
+        LabelEntry,
+        SessionInfoEntry,
+    )
+}
+DRAFTS: Final[Mapping[str, type[Any]]] = {
+    cls.type: cls for cls in (CustomDraft, CustomMessageDraft, ContextEditDraft, CompactionDraft)
+}
+RECORDS: Final[Mapping[str, type[Any]]] = {
+    cls.type: cls
+    for cls in (
+        OpenRecord,
+        InputRecord,
+        RunRecord,
+        BatchRecord,
+        DecisionRecord,
+        CallsRecord,
+        FinishedRecord,
+        WaitRecord,
+        LeafRecord,
+        FateRecord,
+        SettledRecord,
+    )
+}
+
+_EMPTY_CONTENT: Final[Mapping[str, Json]] = {"user": (), "assistant": (), "toolResult": (), "custom": (), "system": ""}
+"""What missing or null content of a role reads as (MSG-41)."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+# -- values ------------------------------------------------------------------------------
+
+
+def decode_message(raw: Mapping[str, Json]) -> Message:
+    """The message of a JSON object; opaque if its role is unknown or a known field has a wrong type."""
+    try:
+        return decode_message_strictly(raw)
+    except (CodecError, NotJson):
+        role = raw.get("role")
+        return OpaqueMessage(role=role if isinstance(role, str) else None, raw=freeze(raw))
+
+
+def decode_message_strictly(raw: Mapping[str, Json]) -> Message:
+    """As decode_message, but raises CodecError, naming the field, when a known field has a wrong type."""
+    role = raw.get("role")
+    if not isinstance(role, str):
+        raise CodecError("role", role, "a text")
+    cls = MESSAGES.get(role)
+    if cls is None:
+        return OpaqueMessage(role=role, raw=freeze(raw))
+    message: Message = WIRE.structure(raw, cls)
+    return message
+
+
+def decode_entry(raw: Mapping[str, Json]) -> Entry:
+    """The entry of a JSON object that has a text `id`; opaque if its type is unknown or its body cannot be read."""
+    kind = raw.get("type")
+    cls = ENTRIES.get(kind) if isinstance(kind, str) else None
+    if cls is not None:
+        try:
+            entry: Entry = WIRE.structure(raw, cls)
+            return entry
+        except (CodecError, NotJson):
+            pass
+    parent = raw.get("parentId")
+    stamp = raw.get("timestamp")
+    return OpaqueEntry(
+        type=kind if isinstance(kind, str) else "",
+        id=raw["id"],
+        parent_id=parent if isinstance(parent, str) else None,
+        timestamp=stamp if isinstance(stamp, str) else "",
+        raw=freeze(raw),
+    )
+
+
+def decode_header(raw: Mapping[str, Json]) -> SessionHeader:
+    """The header of a session file. Raises CodecError, naming the field, if it is none."""
+    return WIRE.structure(raw, SessionHeader)
+
+
+def decode_record(raw: Mapping[str, Json]) -> Record:
+    """A work record. Raises CodecError if the type is unknown or a field is wrong."""
+    record: Record = _tagged(WIRE, raw, RECORDS, "type", "a work record")
+    return record
+
+
+def encode(value: Any) -> Any:
+    """Any of our values as JSON: dicts with camelCase keys; JSON values pass as they are."""
+    return WIRE.unstructure(value)
+
+
+def wire(cls: type[A], raw: Mapping[str, Json]) -> A:
+    """An object of `cls` from camelCase JSON. Raises CodecError with the path of the first fault."""
+    return WIRE.structure(raw, cls)
+
+
+def python(cls: type[A], value: object) -> A:
+    """An object of `cls` from itself or from a dict with snake_case keys.
+
+    Raises CodecError if a key is unknown (it is named), missing, or has a wrong type.
+    """
+    return PYTHON.structure(value, cls)
+
+
+# -- bytes -------------------------------------------------------------------------------
+
+
+def dumps(value: Any) -> bytes:
+    """Compact UTF-8 JSON of one of our values, without a line end (MSG-4)."""
+    plain = WIRE.unstructure(value)
+    try:
+        return _ENCODER.encode(plain)
+    except (UnicodeEncodeError, RecursionError):
+        text = json.dumps(_finite(plain), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+
+
+def line(value: Any) -> bytes:
+    """`dumps` with its LF."""
+    return dumps(value) + b"\n"
+
+
+def loads(data: bytes) -> Json:
+    """The JSON value of `data`: plain dicts and lists. Raises MalformedJson with the reason.
+
+    Invalid UTF-8 reads as U+FFFD (SES-5), lone surrogates are kept, the last duplicate key wins.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+        pass
+    try:
+        value = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
+    except RecursionError:
+        raise MalformedJson("nested too deeply") from None
+    except ValueError as error:
+        raise MalformedJson(str(error)) from None
+    if _has_infinity(value):
+        raise MalformedJson("a number is beyond the finite range")
+    return value
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _has_infinity(value: Json) -> bool:
+    """Python's parser turns 1e999 into infinity without saying so."""
+    if isinstance(value, float):
+        return math.isinf(value)
+    if isinstance(value, dict):
+        return any(map(_has_infinity, value.values()))
+    return isinstance(value, list) and any(map(_has_infinity, value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+# -- hooks -------------------------------------------------------------------------------
+
+
+def camel(name: str) -> str:
+    """The JSON name of a Python name: `tool_call_id` to `toolCallId`, `continue_` to `continue`."""
+    head, *rest = name.rstrip("_").split("_")
+    return head + "".join([part[:1].upper() + part[1:] for part in rest])
+
+
+def snake(name: str) -> str:
+    """The Python name of a JSON name: `toolCallId` to `tool_call_id`."""
+    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+def tag_of(cls: type[Any]) -> tuple[str, str] | None:
+    """The constant (`type` or `role`) that marks a class in JSON, or None."""
+    names = {field.name for field in attrs.fields(cls)}
+    for name in ("type", "role"):
+        value = cls.__dict__.get(name)
+        if name not in names and isinstance(value, str):
+            return name, value
+    return None
+
+
+def _strict(expected: str, *accepted: type[Any]) -> Callable[[Any, Any], Any]:
+    def structure(value: Any, _cls: Any) -> Any:
+        if type(value) in accepted:
+            return value
+        if isinstance(value, float) and int in accepted and value.is_integer():
+            return int(value)
+        raise CodecError("", value, expected)
+
+    return structure
+
+
+def _freeze(value: Any, _cls: Any) -> Json:
+    return freeze(value)
+
+
+def _frozen_object(value: Any, _cls: Any) -> FrozenDict:
+    if not isinstance(value, Mapping):
+        raise CodecError("", value, "an object")
+    frozen: FrozenDict = freeze(value)
+    return frozen
+
+
+def _literal(value: Any, cls: Any) -> Any:
+    allowed = typing.get_args(cls)
+    if value not in allowed or isinstance(value, bool):
+        raise CodecError("", value, f"one of {', '.join(map(repr, allowed))}")
+    return value
+
+
+def _tuple_factory(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    """`tuple[X, ...]` of any number, `tuple[X, Y]` of exactly these."""
+    args = typing.get_args(cls)
+    many = len(args) == 2 and args[1] is Ellipsis
+    hooks = [converter.get_structure_hook(arg) for arg in (args[:1] if many else args)]
+
+    def structure(value: Any, _cls: Any) -> Any:
+        if not isinstance(value, (list, tuple)) or (not many and len(value) != len(hooks)):
+            raise CodecError("", value, "a list" if many else f"a list of {len(hooks)}")
+        done = []
+        for index, item in enumerate(value):
+            position = 0 if many else index
+            try:
+                done.append(hooks[position](item, args[position]))
+            except CodecError as error:
+                raise _under(f"[{index}]", error) from None
+        return tuple(done)
+
+    return structure
+
+
+def _optional_factory(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    """`X | None`, and a union of a text and something else."""
+    members = [arg for arg in typing.get_args(cls) if arg is not type(None)]
+    nullable = len(members) < len(typing.get_args(cls))
+    textual = str in members
+    rest = [arg for arg in members if arg is not str]
+    if len(rest) > 1:
+        raise TypeError(f"no rule reads {cls}; register a hook for it")
+    hook = converter.get_structure_hook(rest[0]) if rest else None
+
+    def structure(value: Any, _cls: Any) -> Any:
+        if value is None and nullable:
+            return None
+        if textual and (isinstance(value, str) or hook is None):
+            return _TEXT(value, str)
+        assert hook is not None
+        return hook(value, rest[0])
+
+    return structure
+
+
+_TEXT: Final = _strict("a text", str)
+
+
+def _under(name: str, error: CodecError) -> CodecError:
+    path = error.path
+    joined = f"{name}{path}" if path.startswith("[") or not path else f"{name}.{path}"
+    return CodecError(joined, error.value, error.expected)
+
+
+def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], Callable[[Any, Any], Any]]:
+    """Readers for attrs classes, one per class, built at first use."""
+
+    def build(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+        attrs.resolve_types(cls)
+        keeps_extra = wire_names and "extra" in {field.name for field in attrs.fields(cls)}
+        tag = tag_of(cls)
+        rows = []
+        for field in attrs.fields(cls):
+            if not field.init or (field.name == "extra"):
+                continue
+            json_name = camel(field.name) if wire_names else field.name.rstrip("_")
+            nullable = field.default is None
+            rows.append((field.name, json_name, converter.get_structure_hook(field.type), field.type, nullable, field.default is attrs.NOTHING))
+        known = {row[1] for row in rows} | ({tag[0]} if tag else set())
+        content = tag is not None and tag[0] == "role" and _EMPTY_CONTENT.get(tag[1], None) is not None
+
+        def structure(value: Any, _cls: Any) -> Any:
+            if isinstance(value, cls):
+                return value
+            if not isinstance(value, Mapping):
+                raise CodecError("", value, f"an object ({cls.__name__})")
+            fields: dict[str, Any] = {}
+            extra: dict[str, Json] = {}
+            if content:
+                value, extra = _harmless_content(value, tag[1]) if tag else (value, extra)
+            if not wire_names and "continue_" in value:
+                value = {**{key: item for key, item in value.items() if key != "continue_"}, "continue": value["continue_"]}
+            for name, json_name, hook, field_type, nullable, required in rows:
+                if json_name not in value:
+                    if required:
+                        raise CodecError(json_name, None, "a value; it is missing")
+                    continue
+                item = value[json_name]
+                if item is None and nullable:
+                    extra[json_name] = None
+                    continue
+                try:
+                    fields[name] = hook(item, field_type)
+                except CodecError as error:
+                    raise _under(json_name, error) from None
+            if tag is not None and value.get(tag[0], tag[1]) != tag[1]:
+                raise CodecError(tag[0], value[tag[0]], repr(tag[1]))
+            if not value.keys() <= known:
+                unknown = [key for key in value if key not in known]
+                if not keeps_extra:
+                    raise CodecError(unknown[0], value[unknown[0]], f"no such field; {cls.__name__} has {', '.join(sorted(known))}")
+                for key in unknown:
+                    extra[key] = freeze(value[key], key)
+            if keeps_extra and extra:
+                fields["extra"] = FrozenDict(extra)
+            return cls(**fields)
+
+        return structure
+
+    return build
+
+
+def _harmless_content(value: Mapping[str, Json], role: str) -> tuple[Mapping[str, Json], dict[str, Json]]:
+    """Missing or null content, and plain text of an assistant, read harmlessly; the stored form is kept (MSG-41, MSG-44)."""
+    found = value.get("content")
+    if found is None:
+        return {**value, "content": _EMPTY_CONTENT[role]}, ({"content": None} if "content" in value else {})
+    if role in ("assistant", "toolResult") and isinstance(found, str):
+        return {**value, "content": ({"type": "text", "text": found},)}, {"content": found}
+    return value, {}
+
+
+def _writer_factory(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], Any]:
+    attrs.resolve_types(cls)
+    tag = tag_of(cls)
+    rows = [
+        (field.name, camel(field.name), _holds_classes(field.type), field.default is None)
+        for field in attrs.fields(cls)
+        if field.name != "extra" and not field.name.startswith("_")
+    ]
+    has_extra = "extra" in {field.name for field in attrs.fields(cls)}
+    unstructure = converter.unstructure
+
+    def write(value: Any) -> Any:
+        done: dict[str, Any] = {tag[0]: tag[1]} if tag else {}
+        for name, json_name, nested, omit_none in rows:
+            item = getattr(value, name)
+            if item is None:
+                if not omit_none:
+                    done[json_name] = None
+            elif not nested or isinstance(item, str):
+                done[json_name] = item
+            elif isinstance(item, tuple):
+                done[json_name] = [unstructure(part) for part in item]
+            else:
+                done[json_name] = unstructure(item)
+        if has_extra and value.extra:
+            done.update(value.extra)
+        return done
+
+    return write
+
+
+def _holds_classes(annotation: Any) -> bool:
+    """Whether a field of this type can hold objects of our classes, so that writing must look inside."""
+    if attrs.has(annotation) if isinstance(annotation, type) else False:
+        return True
+    return any(_holds_classes(arg) for arg in typing.get_args(annotation))
+
+
+def _tagged(converter: cattrs.Converter, value: Any, table: Mapping[str, type[Any]], tag: str, what: str) -> Any:
+    if not isinstance(value, Mapping):
+        raise CodecError("", value, f"an object ({what})")
+    kind = value.get(tag)
+    cls = table.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise CodecError(tag, kind, f"one of {', '.join(table)}")
+    return converter.structure(value, cls)
+
+
+def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
+    def structure(value: Any, _cls: Any) -> Block:
+        if attrs.has(type(value)):
+            block: Block = value
+            return block
+        if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
+            raise CodecError("", value, "a content block (an object with a text `type`)")
+        cls = BLOCKS.get(value["type"])
+        if cls is None:
+            return OpaqueBlock(type=value["type"], raw=freeze(value))
+        done: Block = converter.structure(value, cls)
+        return done
+
+    return structure
+
+
+def _message(converter: cattrs.Converter, *, lenient: bool) -> Callable[[Any, Any], Message]:
+    def structure(value: Any, _cls: Any) -> Message:
+        if attrs.has(type(value)):
+            message: Message = value
+            return message
+        if not isinstance(value, Mapping):
+            raise CodecError("", value, "a message (an object)")
+        if lenient:
+            return decode_message(value)
+        role = value.get("role")
+        cls = MESSAGES.get(role) if isinstance(role, str) else None
+        if cls is None:
+            raise CodecError("role", role, f"one of {', '.join(MESSAGES)}")
+        done: Message = converter.structure(value, cls)
+        return done
+
+    return structure
+
+
+def _entry(value: Any, _cls: Any) -> Entry:
+    if not isinstance(value, Mapping) or not isinstance(value.get("id"), str):
+        raise CodecError("", value, "an entry (an object with a text `id`)")
+    return decode_entry(value)
+
+
+def _draft(converter: cattrs.Converter) -> Callable[[Any, Any], Draft]:
+    def structure(value: Any, _cls: Any) -> Draft:
+        if type(value) in DRAFTS.values():
+            known: Draft = value
+            return known
+        draft: Draft = _tagged(converter, value, DRAFTS, "type", "a draft")
+        return draft
+
+    return structure
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (types.UnionType, typing.Union)
+
+
+def _converter(*, wire_names: bool) -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=False)
+    converter.register_structure_hook_factory(_is_union, _optional_factory)
+    converter.register_structure_hook_factory(lambda cls: typing.get_origin(cls) is tuple, _tuple_factory)
+    converter.register_structure_hook_factory(attrs.has, _class_factory(wire_names))
+    converter.register_structure_hook(str, _TEXT)
+    converter.register_structure_hook(int, _strict("a whole number", int))
+    converter.register_structure_hook(float, _strict("a number", float, int))
+    converter.register_structure_hook(bool, _strict("true or false", bool))
+    converter.register_structure_hook(FrozenDict, _frozen_object)
+    converter.register_structure_hook_func(lambda cls: cls is Any, _freeze)
+    converter.register_structure_hook_func(lambda cls: typing.get_origin(cls) is typing.Literal, _literal)
+    converter.register_structure_hook_func(lambda cls: cls == Block, _block(converter))
+    converter.register_structure_hook_func(lambda cls: cls == Message, _message(converter, lenient=wire_names))
+    converter.register_structure_hook_func(lambda cls: cls == Draft, _draft(converter))
+    converter.register_structure_hook_func(lambda cls: cls == Entry, _entry)
+    converter.register_unstructure_hook_factory(attrs.has, _writer_factory)
+    converter.register_unstructure_hook_func(lambda cls: cls in (OpaqueMessage, OpaqueBlock, OpaqueEntry), lambda value: value.raw)
+    converter.register_unstructure_hook_func(lambda cls: cls in (FrozenDict, dict), lambda value: value)
+    converter.register_unstructure_hook_func(lambda cls: cls in (tuple, list), lambda value: [converter.unstructure(item) for item in value])
+    return converter
+
+
+WIRE: Final = _converter(wire_names=True)
+"""camelCase JSON of files and protocols."""
+
+PYTHON: Final = _converter(wire_names=False)
+"""snake_case dicts of handlers and tools."""

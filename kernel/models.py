@@ -1,0 +1,109 @@
+"""Model records, thinking levels and cost: what is known about a model without asking it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from camshaft.kernel.messages import Cost, Usage
+from camshaft.kernel.persistent import EMPTY, FrozenDict
+
+THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
+"""In order (MOD-20)."""
+
+_ONLY_WHEN_MAPPED: Final = frozenset({"xhigh", "max"})
+
+
+@attrs.frozen(kw_only=True)
+class Tier:
+    """Other rates for large requests (MOD-11)."""
+
+    input_tokens_above: int
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+@attrs.frozen(kw_only=True)
+class Rates:
+    """USD per million tokens."""
+
+    input: float = 0
+    output: float = 0
+    cache_read: float = 0
+    cache_write: float = 0
+    tiers: tuple[Tier, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Model:
+    """A catalogue entry (MOD-1)."""
+
+    id: str
+    provider: str
+    api: str
+    name: str = ""
+    """Display name; empty means the id."""
+    base_url: str = ""
+    input: tuple[str, ...] = ("text",)
+    """Accepted kinds: `text`, `image`."""
+    cost: Rates = Rates()
+    headers: FrozenDict = EMPTY
+    reasoning: bool = False
+    thinking_level_map: FrozenDict = EMPTY
+    """Level to provider value; null marks it unsupported (MOD-20)."""
+    context_window: int = 128_000
+    """Tokens; 0 means unknown."""
+    max_tokens: int = 16_384
+    """Output limit; 0 means unknown."""
+    sampling_params: FrozenDict = EMPTY
+    compat: FrozenDict = EMPTY
+    """API-specific flags (MOD-100 to MOD-103), JSON names."""
+
+    @property
+    def reference(self) -> str:
+        """`provider/id`."""
+        return f"{self.provider}/{self.id}"
+
+
+def supported_levels(model: Model) -> tuple[str, ...]:
+    """The levels `model` has, in order; never empty unless every level is mapped to null."""
+    if not model.reasoning:
+        return ("off",)
+    return tuple([level for level in THINKING_LEVELS if _supports(model.thinking_level_map, level)])
+
+
+def clamp_level(model: Model, level: str) -> str:
+    """The nearest supported level: `level` itself, else above, else below; an unknown one gives the first (MOD-21)."""
+    levels = supported_levels(model)
+    if level in levels or not levels:
+        return level
+    if level not in THINKING_LEVELS:
+        return levels[0]
+    wanted = THINKING_LEVELS.index(level)
+    above = [each for each in levels if THINKING_LEVELS.index(each) > wanted]
+    return above[0] if above else levels[-1]
+
+
+def cost_of(rates: Rates, usage: Usage) -> Cost:
+    """What `usage` costs (MOD-10 to MOD-13)."""
+    prompt = usage.input + usage.cache_read + usage.cache_write
+    reached = [tier for tier in rates.tiers if tier.input_tokens_above < prompt]
+    rate = max(reached, key=lambda tier: tier.input_tokens_above, default=rates)
+    hour = usage.cache_write1h or 0
+    parts = (
+        usage.input * rate.input / 1e6,
+        usage.output * rate.output / 1e6,
+        usage.cache_read * rate.cache_read / 1e6,
+        ((usage.cache_write - hour) * rate.cache_write + hour * 2 * rate.input) / 1e6,
+    )
+    return Cost(
+        input=parts[0], output=parts[1], cache_read=parts[2], cache_write=parts[3], total=sum(parts), total_from_provider=False
+    )
+
+
+def _supports(level_map: Mapping[str, object], level: str) -> bool:
+    if level in level_map:
+        return level_map[level] is not None
+    return level not in _ONLY_WHEN_MAPPED

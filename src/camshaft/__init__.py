@@ -1,0 +1,1 @@
+"""camshaft: an event-sourced, actor-based agent kernel on Trio."""
