@@ -1,0 +1,1 @@
+"""Tests of camshaft; a package, so that they can share code by its full name."""

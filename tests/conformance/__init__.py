@@ -1,0 +1,1 @@
+"""The conformance suites: recorded scenarios and vectors, run against camshaft."""
