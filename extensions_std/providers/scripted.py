@@ -1,0 +1,564 @@
+"""The scripted provider: a model whose answers a test writes down beforehand.
+
+A script is a queue of steps, and every request takes the next one (FAUX-3). A step is
+
+* an `AssistantMessage`, made with `assistant(...)`: streamed block by block, in seeded chunks
+  (FAUX-6), or in one delta a block with `chunked=False`;
+* a function `(request) -> AssistantMessage`, sync or async, evaluated when its turn comes;
+* a list of actions (FAUX-22): stream items, which are emitted as they are, mixed with `Sleep`,
+  `WaitGate`, `OpenGate`, `Fail`, `Drop`, `Hang`, `Call`. Nothing is added: a list without `Started`
+  has no start, one that ends without `Ended` is a connection that dropped;
+* an async function `(request, signal, emit) -> None` of exactly three parameters, for all else.
+
+Pace and abort. Every item, those of hand-written steps included, goes through one door: wait
+`pause_s`, look at the signal, emit. If the request was aborted, the door raises `RequestAborted`,
+which ends the step, and the provider ends the stream with what was sent so far, stop reason
+`aborted` (FAUX-8). What a step raises travels on and becomes an error message (LOOP-56).
+
+Nothing here reads a clock or a global random source (FAUX-20): chunk sizes come from `seed`, ids
+are counted, waiting is Trio's, and message times come from `clock`, or are left to the kernel.
+"""
+
+import inspect
+import math
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import trio
+
+from camshaft.kernel.codec import dumps, encode
+from camshaft.kernel.messages import (
+    NO_USAGE,
+    AssistantMessage,
+    Block,
+    Cost,
+    ModelMessage,
+    StopReason,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    Usage,
+    text_of,
+)
+from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
+from camshaft.kernel.stream import (
+    Ended,
+    Started,
+    StreamItem,
+    TextDelta,
+    TextEnded,
+    TextStarted,
+    ThinkingDelta,
+    ThinkingEnded,
+    ThinkingStarted,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+
+if TYPE_CHECKING:
+    from camshaft.actors.api import Emit, ModelRequest, RequestOptions, Signal
+
+EXHAUSTED: Final = "No more faux responses queued"
+"""Error text of a request that finds no step left (FAUX-3)."""
+
+ABORTED: Final = "Request was aborted"
+"""Error text of an aborted request (STR-33)."""
+
+NO_STOP_REASON: Final = "Faux response ended without a stop reason"
+"""Error text of a scripted message whose stop reason is `pending` (FAUX-7)."""
+
+CHARS_PER_TOKEN: Final = 4
+"""Estimate of FAUX-5 and FAUX-6; rounded up."""
+
+HIDDEN: Final = "<hidden>"
+"""What a recorded request has in place of a header that carries a secret."""
+
+_SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
+"""A header whose name contains one of these may carry a credential."""
+
+
+class RequestAborted(Exception):
+    """The request was aborted while a step waited or emitted. A step lets it pass."""
+
+
+# -- actions -----------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Sleep:
+    """Wait; an abort ends the wait."""
+
+    seconds: float
+
+
+@attrs.frozen
+class WaitGate:
+    """Wait until `ScriptedProvider.open_gate(name)` was called, or the request is aborted."""
+
+    name: str
+
+
+@attrs.frozen
+class OpenGate:
+    """Open a gate."""
+
+    name: str
+
+
+@attrs.frozen
+class Fail:
+    """End with stop reason `error`; with a status the text becomes `STATUS TEXT`, as HTTP errors are told."""
+
+    text: str
+    status: int | None = None
+
+
+@attrs.frozen
+class Drop:
+    """End without a terminal item, as a dropped connection does."""
+
+
+@attrs.frozen
+class Hang:
+    """Wait until the request is aborted."""
+
+
+@attrs.frozen
+class Call:
+    """Run a function of the test at this point; what it raises fails the request."""
+
+    body: Callable[[], Awaitable[None] | None]
+
+
+Action = StreamItem | Sleep | WaitGate | OpenGate | Fail | Drop | Hang | Call
+Answer = Callable[["ModelRequest"], AssistantMessage | Awaitable[AssistantMessage]]
+Live = Callable[["ModelRequest", "Signal", "Emit"], Awaitable[None]]
+Step = AssistantMessage | Answer | Live | Sequence[Action]
+
+
+# -- builders (FAUX-4) -------------------------------------------------------------------
+
+
+def text(value: str) -> TextBlock:
+    """A text block."""
+    return TextBlock(text=value)
+
+
+def thinking(value: str, *, signature: str | None = None) -> ThinkingBlock:
+    """A thinking block."""
+    return ThinkingBlock(thinking=value, thinking_signature=signature)
+
+
+def tool_call(name: str, arguments: Mapping[str, Json] = EMPTY, *, id: str = "") -> ToolCall:
+    """A tool call. An empty id is replaced by `call_<n>`, unique in the provider, when it is streamed."""
+    return ToolCall(id=id, name=name, arguments=freeze(arguments))
+
+
+def assistant(
+    content: str | Block | Iterable[Block] = "", *, stop_reason: StopReason = "stop", usage: Usage = NO_USAGE, **fields: Any
+) -> AssistantMessage:
+    """A message to script: a text, one block or several; `fields` are further fields of AssistantMessage.
+
+    Api, provider and model are those of the request. Usage given here is kept as it is (FAUX-21), without it
+    the provider estimates. Without `timestamp` the message has the time of its end.
+    """
+    given: dict[str, Any] = {"api": "", "provider": "", "model": "", "timestamp": 0, **fields}
+    return AssistantMessage(content=_blocks(content), stop_reason=stop_reason, usage=usage, **given)
+
+
+def text_items(index: int, *fragments: str) -> tuple[StreamItem, ...]:
+    """Items of a whole text block, one delta a fragment; a fragment may be half a surrogate pair."""
+    return (TextStarted(index=index), *[TextDelta(index=index, delta=each) for each in fragments], TextEnded(index=index))
+
+
+def thinking_items(index: int, *fragments: str, signature: str | None = None) -> tuple[StreamItem, ...]:
+    """Items of a whole thinking block, one delta a fragment."""
+    deltas = [ThinkingDelta(index=index, delta=each) for each in fragments]
+    return (ThinkingStarted(index=index), *deltas, ThinkingEnded(index=index, thinking_signature=signature))
+
+
+def tool_call_items(index: int, id: str, name: str, *fragments: str) -> tuple[StreamItem, ...]:
+    """Items of a whole tool call whose argument text arrives in fragments; the kernel parses it (STR-26)."""
+    deltas = [ToolCallDelta(index=index, delta=each) for each in fragments]
+    return (ToolCallStarted(index=index, id=id, name=name), *deltas, ToolCallEnded(index=index))
+
+
+# -- the provider ------------------------------------------------------------------------
+
+
+@attrs.frozen(kw_only=True)
+class RecordedRequest:
+    """A request as it arrived (FAUX-24)."""
+
+    number: int
+    """Counted from 0, in order of arrival."""
+    model: Model
+    thinking_level: str
+    messages: tuple[ModelMessage, ...]
+    """Empty if the provider was made with `records_messages=False`."""
+    options: "RequestOptions"
+    """Header values that may be secret are hidden."""
+    at_s: float
+    """Trio's time, virtual under a virtual clock."""
+    outcome: str = "pending"
+    """The stop reason; `dropped`: no terminal item; `raised`; `cancelled`: scope was cancelled."""
+
+
+@attrs.define
+class ScriptState:
+    """Counters of FAUX-2."""
+
+    call_count: int = 0
+    unexpected_count: int = 0
+    """Requests that found no step."""
+
+
+def faux_model(id: str = "faux-1", *, provider: str = "faux", api: str = "faux", **fields: Any) -> Model:
+    """A model for scripts: text and image, no cost, window 128,000, output 16,384 (FAUX-1); `fields` replace."""
+    given: dict[str, Any] = {"name": "Faux Model", "base_url": "http://localhost:0", "input": ("text", "image"), **fields}
+    return Model(id=id, provider=provider, api=api, **given)
+
+
+@attrs.define(eq=False, kw_only=True)
+class ScriptedProvider:
+    """A provider that answers from a script; see the header. Needs no credentials."""
+
+    name: str = "faux"
+    api: str = "faux"
+    models: tuple[Model, ...] = attrs.field(factory=tuple)
+    """Default: one `faux_model` of this provider and api."""
+    seed: int = 0
+    token_size: tuple[int, int] = (3, 5)
+    """Tokens of a chunk, least and most; a token is four characters."""
+    chunked: bool = True
+    """False: each block of a scripted message is one delta."""
+    tokens_per_second: float | None = None
+    pause_s: float = 0
+    """Wait before each item; 0 is a checkpoint only."""
+    usage: Usage | None = None
+    """Usage of every answer that brings none; None estimates (FAUX-5)."""
+    clock: Callable[[], int] | None = None
+    """Wall clock in ms for message times; None leaves them to the kernel."""
+    records_messages: bool = True
+    """Whether recorded requests hold the messages: O(n) a request."""
+    requests: list[RecordedRequest] = attrs.field(factory=list, init=False)
+    state: ScriptState = attrs.field(factory=ScriptState, init=False)
+    _steps: list[Step] = attrs.field(factory=list, init=False)
+    _gates: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
+    _prompts: dict[str, str] = attrs.field(factory=dict, init=False)
+    _random: random.Random = attrs.field(init=False)
+    _ids: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        if not self.models:
+            self.models = (faux_model(provider=self.name, api=self.api),)
+
+    # script
+
+    def configured(self) -> bool:
+        """Always: a script needs no credentials."""
+        return True
+
+    def get_model(self, id: str | None = None) -> Model | None:
+        """The model with this id; the first without one; None if unknown."""
+        return next((model for model in self.models if id is None or model.id == id), None)
+
+    def set_responses(self, steps: Iterable[Step]) -> None:
+        """Replaces all steps not taken yet."""
+        self._steps = list(steps)
+
+    def append_responses(self, steps: Iterable[Step]) -> None:
+        """Adds steps at the end."""
+        self._steps.extend(steps)
+
+    def get_pending_response_count(self) -> int:
+        """Steps not taken yet."""
+        return len(self._steps)
+
+    def open_gate(self, name: str) -> None:
+        """Lets everything pass that waits, or will wait, at this gate."""
+        self._gate(name).set()
+
+    async def wait_gate(self, name: str) -> None:
+        """Waits until the gate is open."""
+        await self._gate(name).wait()
+
+    def assert_exhausted(self) -> None:
+        """Raises AssertionError if a step was not taken, or a request found none."""
+        faults = []
+        if self._steps:
+            faults.append(f"{len(self._steps)} scripted responses were not requested, the next is {self._steps[0]!r}")
+        if self.state.unexpected_count:
+            faults.append(f"{self.state.unexpected_count} of {self.state.call_count} requests found no scripted response")
+        if faults:
+            raise AssertionError("; ".join(faults))
+
+    # stream
+
+    async def stream(self, request: "ModelRequest", signal: "Signal", emit: "Emit") -> None:
+        """Plays the next step. Raises what the step raises; a cancelled scope leaves the request recorded as cancelled."""
+        self.state.call_count += 1
+        step = self._steps.pop(0) if self._steps else None
+        play = _Play(self, request, signal, emit, number=len(self.requests))
+        self._record(request)
+        try:
+            await self._play(step, play)
+        except trio.Cancelled:
+            play.outcome = "cancelled"
+            raise
+        finally:
+            self.requests[play.number] = attrs.evolve(self.requests[play.number], outcome=play.outcome)
+
+    async def _play(self, step: Step | None, play: "_Play") -> None:
+        try:
+            if step is None:
+                self.state.unexpected_count += 1
+                await play.end(Ended(stop_reason="error", error_message=EXHAUSTED, usage=NO_USAGE))
+            elif isinstance(step, AssistantMessage):
+                await self._message(step, play)
+            elif isinstance(step, Sequence):
+                await self._actions(step, play)
+            else:
+                await self._function(step, play)
+        except RequestAborted:
+            usage = play.usage or self._usage(play.request, None)
+            await play.end(Ended(stop_reason="aborted", error_message=ABORTED, usage=usage, timestamp=self._now()))
+        if play.outcome == "raised":
+            play.outcome = "dropped"
+
+    async def _function(self, step: Any, play: "_Play") -> None:
+        if len(inspect.signature(step).parameters) == 3:
+            await step(play.request, play.signal, play.send)
+            return
+        message = step(play.request)
+        await self._message(await message if inspect.isawaitable(message) else message, play)
+
+    async def _actions(self, actions: Sequence[Action], play: "_Play") -> None:
+        for action in actions:
+            match action:
+                case Sleep(seconds):
+                    await play.wait(seconds)
+                case WaitGate(name):
+                    await play.wait_for(self._gate(name))
+                case OpenGate(name):
+                    self.open_gate(name)
+                case Hang():
+                    await play.signal.wait()
+                    raise RequestAborted
+                case Drop():
+                    return
+                case Fail(said, status):
+                    await play.send(Ended(stop_reason="error", error_message=f"{status} {said}" if status else said))
+                    return
+                case Call(body):
+                    done = body()
+                    if done is not None:
+                        await done
+                case _:
+                    await play.send(action)
+
+    async def _message(self, message: AssistantMessage, play: "_Play") -> None:
+        play.usage = self._usage(play.request, message)
+        level = message.provider_thinking_level
+        await play.send(
+            Started(response_id=message.response_id, response_model=message.response_model, provider_thinking_level=level)
+        )
+        for index, block in enumerate(message.content):
+            for item in self._block_items(index, block):
+                await play.send(item, delay_s=self._delay_of(item))
+        await play.send(self._end_of(message, play.usage))
+
+    def _end_of(self, message: AssistantMessage, usage: Usage) -> Ended:
+        if message.stop_reason == "pending":
+            return Ended(stop_reason="error", error_message=NO_STOP_REASON, usage=usage, timestamp=self._now())
+        return Ended(
+            stop_reason=message.stop_reason,
+            error_message=message.error_message,
+            usage=usage,
+            raw_stop_reason=message.raw_stop_reason,
+            deferred=message.deferred,
+            diagnostics=message.diagnostics,
+            end_turn=message.end_turn,
+            timestamp=message.timestamp or self._now(),
+        )
+
+    def _block_items(self, index: int, block: Block) -> Iterator[StreamItem]:
+        match block:
+            case TextBlock():
+                yield TextStarted(index=index)
+                for chunk in self._chunks(block.text):
+                    yield TextDelta(index=index, delta=chunk)
+                yield TextEnded(index=index, text_signature=block.text_signature)
+            case ThinkingBlock(redacted=True):
+                signature = block.thinking_signature
+                yield ThinkingStarted(index=index, thinking=block.thinking, thinking_signature=signature, redacted=True)
+                yield ThinkingEnded(index=index, thinking_signature=signature)
+            case ThinkingBlock():
+                yield ThinkingStarted(index=index)
+                for chunk in self._chunks(block.thinking):
+                    yield ThinkingDelta(index=index, delta=chunk)
+                yield ThinkingEnded(index=index, thinking_signature=block.thinking_signature)
+            case ToolCall():
+                call = block if block.id else attrs.evolve(block, id=self._next_id())
+                yield ToolCallStarted(index=index, id=call.id, name=call.name)
+                for chunk in self._chunks(dumps(call.arguments).decode()):
+                    yield ToolCallDelta(index=index, delta=chunk)
+                yield ToolCallEnded(index=index, tool_call=call)
+            case _:
+                raise ValueError(f"content[{index}]: {block!r} cannot be streamed; expected a text, thinking or toolCall block")
+
+    def _chunks(self, value: str) -> Iterator[str]:
+        """Pieces of seeded length; an empty text is one empty piece (FAUX-6)."""
+        if not value or not self.chunked:
+            yield value
+            return
+        start = 0
+        while start < len(value):
+            end = start + CHARS_PER_TOKEN * self._random.randint(*self.token_size)
+            yield value[start:end]
+            start = end
+
+    def _delay_of(self, item: StreamItem) -> float:
+        if self.tokens_per_second is None or not isinstance(item, (TextDelta, ThinkingDelta, ToolCallDelta)):
+            return 0
+        return _tokens(item.delta) / self.tokens_per_second
+
+    def _usage(self, request: "ModelRequest", message: AssistantMessage | None) -> Usage:
+        """As scripted if given (FAUX-21), else the estimate of FAUX-5."""
+        if message is not None and message.usage != NO_USAGE:
+            return message.usage
+        if self.usage is not None:
+            return self.usage
+        prompt = "\n\n".join([f"{each.role}:{_prompt_text(each)}" for each in request.messages])
+        total = _tokens(prompt)
+        output = _tokens(_prompt_text(message)) if message is not None else 0
+        session = request.options.session_id
+        if session is None or request.options.cache_retention == "none":
+            return Usage(input=total, output=output, total_tokens=total + output, cost=Cost(total_from_provider=False))
+        cached = _tokens(_common_prefix(self._prompts.get(session, ""), prompt))
+        self._prompts[session] = prompt
+        return Usage(output=output, cache_read=cached, cache_write=total - cached, total_tokens=total + output)
+
+    def _record(self, request: "ModelRequest") -> None:
+        record = RecordedRequest(
+            number=len(self.requests),
+            model=request.model,
+            thinking_level=request.thinking_level,
+            messages=tuple(request.messages) if self.records_messages else (),
+            options=_without_secrets(request.options),
+            at_s=trio.current_time(),
+        )
+        self.requests.append(record)
+
+    def _gate(self, name: str) -> trio.Event:
+        return self._gates.setdefault(name, trio.Event())
+
+    def _next_id(self) -> str:
+        self._ids += 1
+        return f"call_{self._ids}"
+
+    def _now(self) -> int | None:
+        return self.clock() if self.clock is not None else None
+
+
+@attrs.define(eq=False)
+class _Play:
+    """One request being answered: the door through which its items go."""
+
+    _provider: ScriptedProvider
+    request: "ModelRequest"
+    signal: "Signal"
+    _emit: "Emit"
+    number: int
+    usage: Usage | None = None
+    outcome: str = "raised"
+
+    async def send(self, item: StreamItem, *, delay_s: float = 0) -> None:
+        """Pauses, looks at the signal, emits. Raises RequestAborted."""
+        await self.wait(self._provider.pause_s + delay_s)
+        await self.end(item)
+
+    async def end(self, item: StreamItem) -> None:
+        """Emits at once, whatever the signal says."""
+        if isinstance(item, Ended):
+            self.outcome = item.stop_reason
+        await self._emit(item)
+
+    async def wait(self, seconds: float) -> None:
+        """Waits that long; a checkpoint at least. Raises RequestAborted as soon as the request is aborted."""
+        if seconds > 0:
+            with trio.move_on_after(seconds):
+                await self.signal.wait()
+        else:
+            await trio.lowlevel.checkpoint()
+        self._check()
+
+    async def wait_for(self, gate: trio.Event) -> None:
+        """Waits for a gate or the abort, whichever comes first."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_after, self.signal.wait, nursery.cancel_scope)
+            await gate.wait()
+            nursery.cancel_scope.cancel()
+        self._check()
+
+    def _check(self) -> None:
+        if self.signal.cancelled:
+            raise RequestAborted
+
+
+async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
+    await wait()
+    scope.cancel()
+
+
+def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (TextBlock(text=content),)
+    return (content,) if attrs.has(type(content)) else tuple(content)  # type: ignore[arg-type, return-value]  # attrs classes are the blocks
+
+
+def _tokens(value: str) -> int:
+    return math.ceil(len(value) / CHARS_PER_TOKEN)
+
+
+def _prompt_text(message: ModelMessage) -> str:
+    """Texts, thinking and calls of a message, one a line."""
+    if isinstance(message.content, str):
+        return message.content
+    parts = []
+    for block in message.content:
+        match block:
+            case ThinkingBlock():
+                parts.append(block.thinking)
+            case ToolCall():
+                parts.append(f"{block.name}:{dumps(encode(block.arguments)).decode()}")
+            case _:
+                parts.append(text_of((block,)))
+    return "\n".join(parts)
+
+
+def _common_prefix(old: str, new: str) -> str:
+    """The longest text both start with; the usual case, a prompt that grew, is one comparison."""
+    if new.startswith(old):
+        return old
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if new.startswith(old[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return old[:low]
+
+
+def _without_secrets(options: "RequestOptions") -> "RequestOptions":
+    headers = options.headers
+    if not headers:
+        return options
+    shown = {name: HIDDEN if any(word in name.lower() for word in _SECRET_WORDS) else value for name, value in headers.items()}
+    return attrs.evolve(options, headers=FrozenDict(shown))
