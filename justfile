@@ -14,14 +14,17 @@ setup:
     {{ bin }}/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 
 # run camshaft; without arguments the demo
+[no-exit-message]
 run *args:
     @if [ $# -eq 0 ]; then set -- --demo; fi; exec {{ bin }}/camshaft "$@"
 
 # run the tests, or those that the arguments of pytest name
+[no-exit-message]
 test *args:
     @{{ bin }}/python -m pytest "$@"
 
 # format, lint, types, import contracts, house rules: the tests of tests/house
+[no-exit-message]
 check:
     @{{ bin }}/python -m pytest -q tests/house
 
@@ -36,13 +39,16 @@ bench *args:
     @{{ bin }}/python -m bench "$@"
 
 # run the conformance scenarios and vectors
+[no-exit-message]
 conformance *args:
     @{{ bin }}/python -m pytest tests/conformance "$@"
 
 # interchange with the reference, skipped where it is not installed
+[no-exit-message]
 reference *args:
     @{{ bin }}/python -m pytest -m reference "$@"
 
 # the sweeps that take minutes
+[no-exit-message]
 long *args:
     @{{ bin }}/python -m pytest -m long "$@"

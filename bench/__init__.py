@@ -1,0 +1,1 @@
+"""Measurements of camshaft through its public faces."""
