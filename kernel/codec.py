@@ -21,6 +21,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
+from types import NoneType
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -115,9 +116,7 @@ ENTRIES: Final[Mapping[str, type[Any]]] = {
         SessionInfoEntry,
     )
 }
-DRAFTS: Final[Mapping[str, type[Any]]] = {
-    cls.type: cls for cls in (CustomDraft, CustomMessageDraft, ContextEditDraft, CompactionDraft)
-}
+DRAFTS: Final[Mapping[str, type[Any]]] = {cls.type: cls for cls in (CustomDraft, CustomMessageDraft, ContextEditDraft, CompactionDraft)}
 RECORDS: Final[Mapping[str, type[Any]]] = {
     cls.type: cls
     for cls in (
@@ -137,6 +136,29 @@ RECORDS: Final[Mapping[str, type[Any]]] = {
 
 _EMPTY_CONTENT: Final[Mapping[str, Json]] = {"user": (), "assistant": (), "toolResult": (), "custom": (), "system": ""}
 """What missing or null content of a role reads as (MSG-41)."""
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """What loading needs of a line: everything else in it is skipped, not checked."""
+
+    type: str
+    id: str
+    parentId: str | None = None
+    timestamp: str = ""
+    message: "Role | None" = None
+
+
+class Role(msgspec.Struct, gc=False):
+    """What loading needs of a message."""
+
+    role: str
+
+
+decode_envelope: Final = msgspec.json.Decoder(Envelope).decode
+"""The envelope of a line (bytes or a view of them). Raises one of ENVELOPE_FAULTS if something in it is odd."""
+
+ENVELOPE_FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
+"""What a decoder of msgspec may raise for bytes that another decoder may still be able to read."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ENCODER: Final = msgspec.json.Encoder()
@@ -162,20 +184,46 @@ def decode_message_strictly(raw: Mapping[str, Json]) -> Message:
     cls = MESSAGES.get(role)
     if cls is None:
         return OpaqueMessage(role=role, raw=freeze(raw))
-    message: Message = WIRE.structure(raw, cls)
+    message: Message = _wire_hook(cls)(raw, cls)
     return message
 
 
 def decode_entry(raw: Mapping[str, Json]) -> Entry:
-    """The entry of a JSON object that has a text `id`; opaque if its type is unknown or its body cannot be read."""
+    """The entry of a JSON object that has a text `id`; opaque if its type is unknown or its body cannot be read.
+
+    A parent id that is missing or no text means a root, a time that is none reads as "";
+    the stored form is kept (CTX-12, SES-34).
+    """
     kind = raw.get("type")
     cls = ENTRIES.get(kind) if isinstance(kind, str) else None
-    if cls is not None:
-        try:
-            entry: Entry = WIRE.structure(raw, cls)
-            return entry
-        except (CodecError, NotJson):
-            pass
+    if cls is None:
+        return decode_opaque(raw)
+    if not isinstance(raw.get("timestamp"), str) or not isinstance(raw.get("parentId", 0), (str, NoneType)):
+        return _decode_odd_entry(raw, cls)
+    try:
+        entry: Entry = _wire_hook(cls)(raw, cls)
+    except (CodecError, NotJson):
+        return decode_opaque(raw)
+    return entry
+
+
+def _decode_odd_entry(raw: Mapping[str, Json], cls: type[Any]) -> Entry:
+    """An entry without a usable parent id or time."""
+    sound = {"parentId": None, "timestamp": ""}
+    odd = {key: freeze(raw[key], key) for key in sound if key in raw and not isinstance(raw[key], str)}
+    if raw.get("parentId", 0) is None:
+        del odd["parentId"]
+    kept = {key: value for key, value in raw.items() if key not in odd}
+    try:
+        entry: Entry = _wire_hook(cls)({**sound, **kept}, cls)
+    except (CodecError, NotJson):
+        return decode_opaque(raw)
+    return attrs.evolve(entry, extra=FrozenDict({**entry.extra, **odd})) if odd and not isinstance(entry, OpaqueEntry) else entry
+
+
+def decode_opaque(raw: Mapping[str, Json]) -> OpaqueEntry:
+    """The entry of a JSON object with a text `id` as a mere node of the tree, its body unread."""
+    kind = raw.get("type")
     parent = raw.get("parentId")
     stamp = raw.get("timestamp")
     return OpaqueEntry(
@@ -196,6 +244,11 @@ def decode_record(raw: Mapping[str, Json]) -> Record:
     """A work record. Raises CodecError if the type is unknown or a field is wrong."""
     record: Record = _tagged(WIRE, raw, RECORDS, "type", "a work record")
     return record
+
+
+def _wire_hook(cls: type[Any]) -> Callable[[Any, Any], Any]:
+    """The reader of a class, without the dispatch of `structure`."""
+    return WIRE.get_structure_hook(cls)
 
 
 def encode(value: Any) -> Any:
@@ -241,7 +294,7 @@ def loads(data: bytes) -> Json:
     """
     try:
         return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+    except ENVELOPE_FAULTS:
         pass
     try:
         value = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
@@ -313,13 +366,22 @@ def _strict(expected: str, *accepted: type[Any]) -> Callable[[Any, Any], Any]:
 
 
 def _freeze(value: Any, _cls: Any) -> Json:
+    """As `freeze`, but quick for what a JSON decoder gives: plain dicts with text keys, lists, scalars."""
+    kind = type(value)
+    if kind is str or kind is int or kind is FrozenDict or value is None or kind is bool or kind is float:
+        return value
+    if kind is dict:
+        frozen = FrozenDict({key: item if type(item) is str else _freeze(item, None) for key, item in value.items()})
+        return frozen if all(type(key) is str for key in value) else freeze(value)
+    if kind is list:
+        return tuple([item if type(item) is str else _freeze(item, None) for item in value])
     return freeze(value)
 
 
 def _frozen_object(value: Any, _cls: Any) -> FrozenDict:
     if not isinstance(value, Mapping):
         raise CodecError("", value, "an object")
-    frozen: FrozenDict = freeze(value)
+    frozen: FrozenDict = _freeze(value, None)
     return frozen
 
 
@@ -381,67 +443,120 @@ def _under(name: str, error: CodecError) -> CodecError:
     return CodecError(joined, error.value, error.expected)
 
 
+@attrs.frozen
+class _Row:
+    """How one field is read."""
+
+    name: str
+    hook: Callable[[Any, Any], Any]
+    annotation: Any
+    nullable: bool
+    exact: frozenset[type[Any]]
+    """Types whose values are taken as they are, without a call of the hook."""
+
+
+_EXACT: Final[Mapping[Any, frozenset[type[Any]]]] = {
+    str: frozenset({str}),
+    int: frozenset({int}),
+    float: frozenset({float, int}),
+    bool: frozenset({bool}),
+}
+
+
+def _exact(annotation: Any) -> frozenset[type[Any]]:
+    members = [arg for arg in typing.get_args(annotation) if arg is not NoneType] if _is_union(annotation) else [annotation]
+    return _EXACT.get(members[0], frozenset()) if len(members) == 1 else frozenset()
+
+
 def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], Callable[[Any, Any], Any]]:
     """Readers for attrs classes, one per class, built at first use."""
 
     def build(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
         attrs.resolve_types(cls)
+        fields = [field for field in attrs.fields(cls) if field.init and field.name != "extra"]
         keeps_extra = wire_names and "extra" in {field.name for field in attrs.fields(cls)}
+        rows = {
+            (camel(field.name) if wire_names else field.name.rstrip("_")): _Row(
+                field.name, converter.get_structure_hook(field.type), field.type, field.default is None, _exact(field.type)
+            )
+            for field in fields
+        }
+        required = {field.name: json_name for field, json_name in zip(fields, rows, strict=True) if field.default is attrs.NOTHING}
         tag = tag_of(cls)
-        rows = []
-        for field in attrs.fields(cls):
-            if not field.init or (field.name == "extra"):
-                continue
-            json_name = camel(field.name) if wire_names else field.name.rstrip("_")
-            nullable = field.default is None
-            rows.append((field.name, json_name, converter.get_structure_hook(field.type), field.type, nullable, field.default is attrs.NOTHING))
-        known = {row[1] for row in rows} | ({tag[0]} if tag else set())
-        content = tag is not None and tag[0] == "role" and _EMPTY_CONTENT.get(tag[1], None) is not None
+        prepare = _prepare(tag, wire_names)
 
         def structure(value: Any, _cls: Any) -> Any:
             if isinstance(value, cls):
                 return value
             if not isinstance(value, Mapping):
                 raise CodecError("", value, f"an object ({cls.__name__})")
-            fields: dict[str, Any] = {}
             extra: dict[str, Json] = {}
-            if content:
-                value, extra = _harmless_content(value, tag[1]) if tag else (value, extra)
-            if not wire_names and "continue_" in value:
-                value = {**{key: item for key, item in value.items() if key != "continue_"}, "continue": value["continue_"]}
-            for name, json_name, hook, field_type, nullable, required in rows:
-                if json_name not in value:
-                    if required:
-                        raise CodecError(json_name, None, "a value; it is missing")
-                    continue
-                item = value[json_name]
-                if item is None and nullable:
-                    extra[json_name] = None
-                    continue
-                try:
-                    fields[name] = hook(item, field_type)
-                except CodecError as error:
-                    raise _under(json_name, error) from None
-            if tag is not None and value.get(tag[0], tag[1]) != tag[1]:
-                raise CodecError(tag[0], value[tag[0]], repr(tag[1]))
-            if not value.keys() <= known:
-                unknown = [key for key in value if key not in known]
-                if not keeps_extra:
-                    raise CodecError(unknown[0], value[unknown[0]], f"no such field; {cls.__name__} has {', '.join(sorted(known))}")
-                for key in unknown:
-                    extra[key] = freeze(value[key], key)
-            if keeps_extra and extra:
-                fields["extra"] = FrozenDict(extra)
-            return cls(**fields)
+            if prepare is not None:
+                value, extra = prepare(value)
+            found = _read_rows(value, rows, tag, extra)
+            for name, json_name in required.items():
+                if name not in found:
+                    raise CodecError(json_name, None, "a value; it is missing")
+            if extra:
+                if keeps_extra:
+                    found["extra"] = FrozenDict(extra)
+                else:
+                    _refuse_unknown(cls, extra, rows)
+            return cls(**found)
 
         return structure
 
     return build
 
 
+def _read_rows(value: Mapping[str, Json], rows: Mapping[str, _Row], tag: tuple[str, str] | None, extra: dict[str, Json]) -> dict[str, Any]:
+    """The fields that are there, by Python name; what is unknown, and nulls of optional fields, go into `extra`."""
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        row = rows.get(key)
+        if row is None:
+            if tag is None or key != tag[0]:
+                extra[key] = _freeze(item, None)
+            elif item != tag[1]:
+                raise CodecError(key, item, repr(tag[1]))
+        elif type(item) in row.exact:
+            found[row.name] = item
+        elif item is None and row.nullable:
+            extra[key] = None
+        else:
+            try:
+                found[row.name] = row.hook(item, row.annotation)
+            except CodecError as error:
+                raise _under(key, error) from None
+    return found
+
+
+def _refuse_unknown(cls: type[Any], extra: Mapping[str, Json], rows: Mapping[str, _Row]) -> None:
+    """Raises CodecError if `extra` holds a key that the class does not have; nulls of known fields pass."""
+    for key, item in extra.items():
+        if key not in rows:
+            raise CodecError(key, item, f"no such field; {cls.__name__} has {', '.join(sorted(rows))}")
+
+
+def _prepare(tag: tuple[str, str] | None, wire_names: bool) -> Callable[[Any], tuple[Mapping[str, Json], dict[str, Json]]] | None:
+    """What a class wants done to its JSON before the fields are read, or None."""
+    role = tag[1] if tag is not None and tag[0] == "role" and tag[1] in _EMPTY_CONTENT else None
+    if role is None and wire_names:
+        return None
+
+    def prepare(value: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[str, Json]]:
+        if not wire_names and "continue_" in value:
+            value = {("continue" if key == "continue_" else key): item for key, item in value.items()}
+        return _harmless_content(value, role) if role is not None else (value, {})
+
+    return prepare
+
+
 def _harmless_content(value: Mapping[str, Json], role: str) -> tuple[Mapping[str, Json], dict[str, Json]]:
     """Missing or null content, and plain text of an assistant, read harmlessly; the stored form is kept (MSG-41, MSG-44)."""
     found = value.get("content")
+    if type(found) is list:
+        return value, {}
     if found is None:
         return {**value, "content": _EMPTY_CONTENT[role]}, ({"content": None} if "content" in value else {})
     if role in ("assistant", "toolResult") and isinstance(found, str):
@@ -499,7 +614,7 @@ def _tagged(converter: cattrs.Converter, value: Any, table: Mapping[str, type[An
 
 def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
     def structure(value: Any, _cls: Any) -> Block:
-        if attrs.has(type(value)):
+        if type(value) is not dict and attrs.has(type(value)):
             block: Block = value
             return block
         if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
@@ -507,7 +622,7 @@ def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
         cls = BLOCKS.get(value["type"])
         if cls is None:
             return OpaqueBlock(type=value["type"], raw=freeze(value))
-        done: Block = converter.structure(value, cls)
+        done: Block = converter.get_structure_hook(cls)(value, cls)
         return done
 
     return structure
@@ -515,7 +630,7 @@ def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
 
 def _message(converter: cattrs.Converter, *, lenient: bool) -> Callable[[Any, Any], Message]:
     def structure(value: Any, _cls: Any) -> Message:
-        if attrs.has(type(value)):
+        if type(value) is not dict and attrs.has(type(value)):
             message: Message = value
             return message
         if not isinstance(value, Mapping):
@@ -549,6 +664,14 @@ def _draft(converter: cattrs.Converter) -> Callable[[Any, Any], Draft]:
     return structure
 
 
+def _is_tuple(annotation: Any) -> bool:
+    return bool(typing.get_origin(annotation) is tuple)
+
+
+def _is_literal(annotation: Any) -> bool:
+    return bool(typing.get_origin(annotation) is typing.Literal)
+
+
 def _is_union(annotation: Any) -> bool:
     return typing.get_origin(annotation) in (types.UnionType, typing.Union)
 
@@ -556,7 +679,7 @@ def _is_union(annotation: Any) -> bool:
 def _converter(*, wire_names: bool) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=False)
     converter.register_structure_hook_factory(_is_union, _optional_factory)
-    converter.register_structure_hook_factory(lambda cls: typing.get_origin(cls) is tuple, _tuple_factory)
+    converter.register_structure_hook_factory(_is_tuple, _tuple_factory)
     converter.register_structure_hook_factory(attrs.has, _class_factory(wire_names))
     converter.register_structure_hook(str, _TEXT)
     converter.register_structure_hook(int, _strict("a whole number", int))
@@ -564,7 +687,8 @@ def _converter(*, wire_names: bool) -> cattrs.Converter:
     converter.register_structure_hook(bool, _strict("true or false", bool))
     converter.register_structure_hook(FrozenDict, _frozen_object)
     converter.register_structure_hook_func(lambda cls: cls is Any, _freeze)
-    converter.register_structure_hook_func(lambda cls: typing.get_origin(cls) is typing.Literal, _literal)
+    converter.register_structure_hook_func(lambda cls: cls is object, lambda value, _cls: value)
+    converter.register_structure_hook_func(_is_literal, _literal)
     converter.register_structure_hook_func(lambda cls: cls == Block, _block(converter))
     converter.register_structure_hook_func(lambda cls: cls == Message, _message(converter, lenient=wire_names))
     converter.register_structure_hook_func(lambda cls: cls == Draft, _draft(converter))
@@ -572,7 +696,9 @@ def _converter(*, wire_names: bool) -> cattrs.Converter:
     converter.register_unstructure_hook_factory(attrs.has, _writer_factory)
     converter.register_unstructure_hook_func(lambda cls: cls in (OpaqueMessage, OpaqueBlock, OpaqueEntry), lambda value: value.raw)
     converter.register_unstructure_hook_func(lambda cls: cls in (FrozenDict, dict), lambda value: value)
-    converter.register_unstructure_hook_func(lambda cls: cls in (tuple, list), lambda value: [converter.unstructure(item) for item in value])
+    converter.register_unstructure_hook_func(
+        lambda cls: cls in (tuple, list), lambda value: [converter.unstructure(item) for item in value]
+    )
     return converter
 
 
