@@ -31,7 +31,7 @@ a list of everything; read the tail by index."""
 
 def vector(items: Iterable[T] = ()) -> "PVector[T]":
     """A persistent vector of `items`, in their order. O(n)."""
-    made: PVector[T] = python_pvector(items)
+    made: PVector[T] = python_pvector(items)  # type: ignore[no-untyped-call]  # pyrsistent types its C face only
     return made
 
 
@@ -48,7 +48,7 @@ class FrozenDict(dict[str, Json]):
 
     __setitem__ = _refuse
     __delitem__ = _refuse
-    __ior__ = _refuse  # type: ignore[assignment]  # refusing is the point: dict's own |= would mutate
+    __ior__ = _refuse
     clear = _refuse
     pop = _refuse
     popitem = _refuse

@@ -1,0 +1,245 @@
+"""What a host or a frontend can see: the public events, on one page (P channel).
+
+Each class is one record of the wire (agent loop spec 1.6): `type` is its name there, the
+fields are the snake_case forms. Events arrive in the order in which things became true:
+an event about an entry comes after the entry is in the log.
+"""
+
+from typing import ClassVar
+
+import attrs
+
+from camshaft.kernel.entries import Entry
+from camshaft.kernel.messages import AssistantMessage, Message, ToolResultMessage
+from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.stream import AssistantMessageEvent, Partial
+from camshaft.kernel.tools import ToolResult
+
+
+@attrs.frozen(kw_only=True)
+class AgentStart:
+    """A low-level run begins: the first one, a retry, late queued messages or a settle continuation."""
+
+    type: ClassVar[str] = "agent_start"
+
+
+@attrs.frozen(kw_only=True)
+class AgentEnd:
+    """A low-level run ended; not yet idle."""
+
+    type: ClassVar[str] = "agent_end"
+    messages: tuple[Message, ...]
+    """What this low-level run itself added, as stored (LOOP-27)."""
+    will_retry: bool
+
+
+@attrs.frozen(kw_only=True)
+class AgentSettled:
+    """The session run is over and the session idle; exactly one per session run."""
+
+    type: ClassVar[str] = "agent_settled"
+    aborted: bool
+    """Whether an abort was requested during the run, even if every turn completed (LOOP-33)."""
+
+
+@attrs.frozen(kw_only=True)
+class TurnStart:
+    """A turn begins, before its messages."""
+
+    type: ClassVar[str] = "turn_start"
+
+
+@attrs.frozen(kw_only=True)
+class TurnEnd:
+    """A turn ended; its boundary is committed."""
+
+    type: ClassVar[str] = "turn_end"
+    message: AssistantMessage
+    tool_results: tuple[ToolResultMessage, ...]
+
+
+@attrs.frozen(kw_only=True)
+class MessageStart:
+    """A message begins; an assistant message is partial (`pending`) here."""
+
+    type: ClassVar[str] = "message_start"
+    message: Message
+
+
+@attrs.frozen(kw_only=True)
+class MessageUpdate:
+    """A block event of the streaming assistant message."""
+
+    type: ClassVar[str] = "message_update"
+    partial: Partial
+    assistant_message_event: AssistantMessageEvent
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The message so far: an immutable snapshot, built when read."""
+        return self.partial.message
+
+
+@attrs.frozen(kw_only=True)
+class MessageEnd:
+    """The message is final and in the log (LOOP-19)."""
+
+    type: ClassVar[str] = "message_end"
+    message: Message
+
+
+@attrs.frozen(kw_only=True)
+class ToolExecutionStart:
+    """A call begins, also an unknown, invalid or blocked one. `args` are those of the model (LOOP-46)."""
+
+    type: ClassVar[str] = "tool_execution_start"
+    tool_call_id: str
+    tool_name: str
+    args: FrozenDict
+    parent_tool_call_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ToolExecutionUpdate:
+    """A partial result of a running call."""
+
+    type: ClassVar[str] = "tool_execution_update"
+    tool_call_id: str
+    tool_name: str
+    args: FrozenDict
+    partial_result: ToolResult
+    parent_tool_call_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ToolExecutionEnd:
+    """A call ended; in completion order."""
+
+    type: ClassVar[str] = "tool_execution_end"
+    tool_call_id: str
+    tool_name: str
+    result: ToolResult
+    is_error: bool
+    duration_ms: int | None = None
+    """Set iff `execute` ran (TOOL-8)."""
+    parent_tool_call_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class QueueUpdate:
+    """The texts of the user messages that wait (QUE-6)."""
+
+    type: ClassVar[str] = "queue_update"
+    steering: tuple[str, ...]
+    follow_up: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
+class EntryAppended:
+    """An entry that is no ordinary message was appended (LOOP-47)."""
+
+    type: ClassVar[str] = "entry_appended"
+    entry: Entry
+
+
+@attrs.frozen(kw_only=True)
+class AutoRetryStart:
+    """A failed response will be asked for again after a wait."""
+
+    type: ClassVar[str] = "auto_retry_start"
+    attempt: int
+    """From 1."""
+    max_attempts: int
+    delay_ms: int
+    error_message: str
+
+
+@attrs.frozen(kw_only=True)
+class AutoRetryEnd:
+    """Retrying is over: a response succeeded, attempts ran out, or it was cancelled."""
+
+    type: ClassVar[str] = "auto_retry_end"
+    success: bool
+    attempt: int
+    final_error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CompactionStart:
+    """A compaction begins."""
+
+    type: ClassVar[str] = "compaction_start"
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class CompactionEnd:
+    """A compaction ended, or could not begin."""
+
+    type: ClassVar[str] = "compaction_end"
+    reason: str
+    result: Json = None
+    aborted: bool
+    will_retry: bool
+    error_message: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SessionInfoChanged:
+    """The session has another name; absent when cleared."""
+
+    type: ClassVar[str] = "session_info_changed"
+    name: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ThinkingLevelChanged:
+    """The effective thinking level changed."""
+
+    type: ClassVar[str] = "thinking_level_changed"
+    level: str
+
+
+@attrs.frozen(kw_only=True)
+class ExtensionErrorEvent:
+    """An extension failed; nothing else is affected (ERR-1, ERR-5)."""
+
+    type: ClassVar[str] = "extension_error"
+    extension_path: str
+    event: str
+    error: str
+    stack: str | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen(kw_only=True)
+class DiagnosticEvent:
+    """Something a host should know that changed no behaviour: a damaged line, a foreign writer, a restart."""
+
+    type: ClassVar[str] = "diagnostic"
+    source: str
+    message: str
+
+
+Event = (
+    AgentStart
+    | AgentEnd
+    | AgentSettled
+    | TurnStart
+    | TurnEnd
+    | MessageStart
+    | MessageUpdate
+    | MessageEnd
+    | ToolExecutionStart
+    | ToolExecutionUpdate
+    | ToolExecutionEnd
+    | QueueUpdate
+    | EntryAppended
+    | AutoRetryStart
+    | AutoRetryEnd
+    | CompactionStart
+    | CompactionEnd
+    | SessionInfoChanged
+    | ThinkingLevelChanged
+    | ExtensionErrorEvent
+    | DiagnosticEvent
+)

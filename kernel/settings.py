@@ -1,0 +1,96 @@
+"""Settings a session runs under, and how they are read from JSON (SET-1 to SET-7).
+
+Reading never fails as a whole: an invalid value is reported with its key and the default is
+used; keys we do not know are left alone. Compaction token values are errors instead (CMP-10),
+because a wrong limit would silently lose history.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from camshaft.kernel import codec
+from camshaft.kernel.errors import CodecError
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
+
+QueueMode = Literal["one-at-a-time", "all"]
+
+TOKENS_MAX = 2**53 - 1
+"""Largest token value a settings file may hold: what every JSON reader keeps exact."""
+
+
+@attrs.frozen(kw_only=True)
+class RetrySettings:
+    """Automatic retry (RTY-1 to RTY-3)."""
+
+    enabled: bool = True
+    max_retries: int = 3
+    base_delay_ms: int = 2000
+    max_agent_delay_ms: int = 60_000
+
+
+@attrs.frozen(kw_only=True)
+class CompactionSettings:
+    """When and how far to compact (CMP-9)."""
+
+    enabled: bool = True
+    reserve_tokens: int = 16_384
+    keep_recent_tokens: int = 20_000
+    model_overrides: FrozenDict = EMPTY
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """The effective settings of a session; values not listed here belong to their readers."""
+
+    default_provider: str | None = None
+    default_model: str | None = None
+    default_thinking_level: str | None = None
+    default_tools: tuple[str, ...] | None = None
+    """Names, or +name/-name; None means the built-in four (EXPO-30)."""
+    steering_mode: QueueMode = "one-at-a-time"
+    follow_up_mode: QueueMode = "one-at-a-time"
+    retry: RetrySettings = RetrySettings()
+    compaction: CompactionSettings = CompactionSettings()
+    session_dir: str | None = None
+    shell_path: str | None = None
+    shell_command_prefix: str | None = None
+
+
+class InvalidSetting(ValueError):
+    """A setting whose wrong value must not be replaced by a default; the text names key and value."""
+
+
+def read_settings(raw: Mapping[str, Json], source: str) -> tuple[Settings, tuple[str, ...]]:
+    """The settings of one JSON object and what was wrong with it, each naming `source` and key.
+
+    Raises InvalidSetting for a compaction token value that is no whole number from 0 to TOKENS_MAX.
+    """
+    values: dict[str, Any] = {}
+    warnings: list[str] = []
+    attrs.resolve_types(Settings)
+    for field in attrs.fields(Settings):
+        key = codec.camel(field.name)
+        if field.name == "compaction":
+            _check_tokens(raw.get(key))
+        if raw.get(key) is None:
+            continue
+        try:
+            values[field.name] = codec.WIRE.structure(raw[key], field.type or Any)
+        except CodecError as error:
+            warnings.append(f"{source}: setting {key!r}: {error}; using {field.default!r}")
+    if "steering_mode" not in values and isinstance(raw.get("queueMode"), str):
+        legacy, more = read_settings({"steeringMode": raw["queueMode"]}, source)
+        values["steering_mode"] = legacy.steering_mode
+        warnings.extend(more)
+    return Settings(**values), tuple(warnings)
+
+
+def _check_tokens(compaction: Json) -> None:
+    if not isinstance(compaction, Mapping):
+        return
+    for name in ("reserveTokens", "keepRecentTokens"):
+        value = compaction.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= TOKENS_MAX):
+            raise InvalidSetting(f"Invalid compaction.{name} setting: {value!r}. Expected a non-negative safe integer.")
