@@ -23,7 +23,8 @@ Written by `design/diagram.py` from `kernel/run.py`; change the tables there. Ho
 {rows}
 
 *does*: P is a public event, X the handlers of extensions. *next* `↓`: go on with the rows below, of the same state.
-States with an effect: {effects}. A state's effect that raises leads to `faulting` in a low-level run, and to `settling` otherwise (rows 66 to 68).
+States with an effect: {effects}.
+A state's effect that raises leads to `faulting` in a low-level run, and to `settling` otherwise (rows 66 to 68).
 
 ## Admission
 
