@@ -134,8 +134,18 @@ RECORDS: Final[Mapping[str, type[Any]]] = {
     )
 }
 
-_EMPTY_CONTENT: Final[Mapping[str, Json]] = {"user": (), "assistant": (), "toolResult": (), "custom": (), "system": ""}
-"""What missing or null content of a role reads as (MSG-41)."""
+_EMPTY_CONTENT: Final[Mapping[type[Any], Json]] = {
+    UserMessage: (),
+    AssistantMessage: (),
+    ToolResultMessage: (),
+    CustomMessage: (),
+    SystemMessage: "",
+    CustomMessageEntry: (),
+}
+"""What missing or null content reads as (MSG-41)."""
+
+_ALWAYS_BLOCKS: Final = (AssistantMessage, ToolResultMessage)
+"""Classes whose content is a list; a plain text there reads as one text block (MSG-44)."""
 
 
 class Envelope(msgspec.Struct, gc=False):
@@ -483,7 +493,7 @@ def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], 
         }
         required = {field.name: json_name for field, json_name in zip(fields, rows, strict=True) if field.default is attrs.NOTHING}
         tag = tag_of(cls)
-        prepare = _prepare(tag, wire_names)
+        prepare = _prepare(cls, wire_names)
 
         def structure(value: Any, _cls: Any) -> Any:
             if isinstance(value, cls):
@@ -538,28 +548,28 @@ def _refuse_unknown(cls: type[Any], extra: Mapping[str, Json], rows: Mapping[str
             raise CodecError(key, item, f"no such field; {cls.__name__} has {', '.join(sorted(rows))}")
 
 
-def _prepare(tag: tuple[str, str] | None, wire_names: bool) -> Callable[[Any], tuple[Mapping[str, Json], dict[str, Json]]] | None:
+def _prepare(cls: type[Any], wire_names: bool) -> Callable[[Any], tuple[Mapping[str, Json], dict[str, Json]]] | None:
     """What a class wants done to its JSON before the fields are read, or None."""
-    role = tag[1] if tag is not None and tag[0] == "role" and tag[1] in _EMPTY_CONTENT else None
-    if role is None and wire_names:
+    has_content = cls in _EMPTY_CONTENT
+    if not has_content and wire_names:
         return None
 
     def prepare(value: Mapping[str, Json]) -> tuple[Mapping[str, Json], dict[str, Json]]:
         if not wire_names and "continue_" in value:
             value = {("continue" if key == "continue_" else key): item for key, item in value.items()}
-        return _harmless_content(value, role) if role is not None else (value, {})
+        return _harmless_content(value, cls) if has_content else (value, {})
 
     return prepare
 
 
-def _harmless_content(value: Mapping[str, Json], role: str) -> tuple[Mapping[str, Json], dict[str, Json]]:
+def _harmless_content(value: Mapping[str, Json], cls: type[Any]) -> tuple[Mapping[str, Json], dict[str, Json]]:
     """Missing or null content, and plain text of an assistant, read harmlessly; the stored form is kept (MSG-41, MSG-44)."""
     found = value.get("content")
     if type(found) is list:
         return value, {}
     if found is None:
-        return {**value, "content": _EMPTY_CONTENT[role]}, ({"content": None} if "content" in value else {})
-    if role in ("assistant", "toolResult") and isinstance(found, str):
+        return {**value, "content": _EMPTY_CONTENT[cls]}, ({"content": None} if "content" in value else {})
+    if cls in _ALWAYS_BLOCKS and isinstance(found, str):
         return {**value, "content": ({"type": "text", "text": found},)}, {"content": found}
     return value, {}
 

@@ -52,12 +52,13 @@ from camshaft.kernel.messages import (
     CustomMessage,
     Message,
     ModelMessage,
+    OpaqueMessage,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
     blocks_of,
 )
-from camshaft.kernel.persistent import IdIndex, Vector, vector
+from camshaft.kernel.persistent import FrozenDict, IdIndex, Vector, vector
 from camshaft.kernel.prompt import SystemState, replay, replay_one
 from camshaft.kernel.tree import Tree
 from camshaft.kernel.view import View
@@ -297,7 +298,7 @@ def contribution(tree: Tree, entry: Entry, edit: ContextEditEntry | None, head: 
     """The messages of a selected entry under an edit (CTX-6, CTX-8); `head`: it is the first selected one."""
     if edit is not None and edit.replacement is None:
         return ()
-    if isinstance(entry, MessageEntry) and edit is None:
+    if isinstance(entry, MessageEntry) and edit is None and not _is_stored_oddly(entry.message):
         return (entry.message,)
     if isinstance(entry, CompactionEntry) and not head:
         return ()
@@ -329,7 +330,7 @@ def entry_time_ms(timestamp: str) -> int:
 def _made(entry: Entry) -> tuple[Message, ...]:
     """What an entry contributes unedited."""
     if isinstance(entry, MessageEntry):
-        return (entry.message,)
+        return (_normalised(entry.message),)
     if isinstance(entry, CustomMessageEntry):
         made = CustomMessage(
             custom_type=entry.custom_type,
@@ -347,6 +348,17 @@ def _made(entry: Entry) -> tuple[Message, ...]:
         )
         return (summary,) if entry.system_message is None else (entry.system_message, summary)
     return ()
+
+
+def _is_stored_oddly(message: Message) -> bool:
+    """Whether the stored content is null or a text where a list belongs, which only the file may show (MSG-41, MSG-44)."""
+    return not isinstance(message, OpaqueMessage) and "content" in message.extra
+
+
+def _normalised(message: Message) -> Message:
+    if isinstance(message, OpaqueMessage) or "content" not in message.extra:
+        return message
+    return attrs.evolve(message, extra=FrozenDict({key: item for key, item in message.extra.items() if key != "content"}))
 
 
 def _replaced(message: Message, content: Content) -> Message:

@@ -318,7 +318,7 @@ def _skills(options: PromptOptions) -> str:
         return ""
     reader = next((name for name in readers if name not in options.hidden_tools), None)
     listed = "\n".join([_skill(skill) for skill in shown])
-    return f"{texts.skills_intro(reader)}\n\n<available_skills>\n{listed}\n</available_skills>"
+    return f"{texts.DEFAULT_SKILLS_INTRO if reader is None else texts.default_skills_intro(reader)}\n\n<available_skills>\n{listed}\n</available_skills>"
 
 
 def _skill(skill: SkillEntry) -> str:

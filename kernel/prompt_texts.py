@@ -27,10 +27,15 @@ DEFAULT_DOCS: Final = (
 DEFAULT_PROJECT_CONTEXT_INTRO: Final = "Instructions that belong to this project, from the general to the particular:"
 
 
-def skills_intro(reader: str | None) -> str:
-    """The introduction of the skills; `reader` is the tool to load their files with, or None if it is not shown."""
-    how = "load its file" if reader is None else f"load its file with the {reader} tool"
-    return (
-        f"Skills hold instructions for particular tasks. When a task matches a description, first {how}. "
-        "Relative paths inside a skill start at the folder of its file."
-    )
+_SKILLS_INTRO: Final = (
+    "Skills hold instructions for particular tasks. When a task matches a description, first load its file{}. "
+    "Relative paths inside a skill start at the folder of its file."
+)
+
+DEFAULT_SKILLS_INTRO: Final = _SKILLS_INTRO.format("")
+"""For a model that is not shown a tool to load files with."""
+
+
+def default_skills_intro(reader: str) -> str:
+    """The introduction of the skills that names the tool to load their files with."""
+    return _SKILLS_INTRO.format(f" with the {reader} tool")

@@ -32,7 +32,12 @@ CONSTANTS: Final[Mapping[str, str]] = {
 }
 """Placeholder to the name of the public constant that holds our text."""
 
-HOMES: Final = ("camshaft.kernel.prompt", "camshaft.kernel.projection", "camshaft.kernel.compaction", "camshaft.kernel.branch_summary")
+HOMES: Final = (
+    "camshaft.kernel.prompt_texts",
+    "camshaft.kernel.convert",
+    "camshaft.kernel.compaction",
+    "camshaft.kernel.branch_summary",
+)
 """Modules that may hold the constants."""
 
 SKILLS_INTRO_FOR: Final = "default_skills_intro"
