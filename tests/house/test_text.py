@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.house.sources import PYTHON, files, project_files, text
+from tests.house.sources import PRODUCT, PYTHON, ROOT, files, project_files, text
 
 # A character in brackets keeps this file from containing what it looks for.
 MACHINE_PATH: Final = re.compile(r"(?<![\w.$}])/(?:[w]ork|[r]oot)/[a-z.]")
@@ -13,8 +13,11 @@ REGISTRY_HOST: Final = re.compile(r"[p]ypi\.org|[p]ythonhosted\.org|[r]egistry\.
 SHARED: Final = re.compile(r"\.\./[s]hared")
 UNFINISHED: Final = re.compile(r"\b(?:[T]ODO|[F]IXME|[X]XX|[N]otImplementedError|[Ss][t]ubs?)\b")
 IGNORE: Final = re.compile(r"# (?:type: ignore|noqa|pragma:).*$", re.MULTILINE)
-EXPLAINED: Final = re.compile(r"# (?:type: ignore\[[\w, -]+\]|noqa: [A-Z0-9, ]+|pragma: no cover)\s+(?:# )?\w")
+EXPLAINED: Final = re.compile(r"# (?:type: ignore\[[\w, -]+\]|noqa: [A-Z0-9, ]+|pragma: no cover)\s+(?:[#-] )?\w")
 """An exception to a rule: its code, and a reason behind it."""
+PAGE: Final = re.compile(r"\b[\w-]+\.md\b")
+FOREIGN_PAGES: Final = {"AGENTS.md", "CLAUDE.md", "SKILL.md", "SYSTEM.md", "APPEND_SYSTEM.md"}
+"""Files that a user has; the product reads them."""
 
 
 @pytest.mark.parametrize("file", project_files())
@@ -39,3 +42,10 @@ def test_every_exception_to_a_rule_has_its_reason_beside_it(file: str) -> None:
     bare = [found for found in IGNORE.findall(text(file)) if not EXPLAINED.match(found)]
 
     assert bare == [] or file == "tests/house/test_text.py", f"{file}: name the code and say why: '# type: ignore[code]  # why'"
+
+
+@pytest.mark.parametrize("file", files(*PRODUCT))
+def test_a_page_that_is_referred_to_exists(file: str) -> None:
+    pages = {path.name for folder in (ROOT, ROOT / "design") for path in folder.glob("*.md")}
+
+    assert set(PAGE.findall(text(file))) - pages - FOREIGN_PAGES == set(), f"{file}: the pages of the project are in design/"
