@@ -453,16 +453,11 @@ def _under(name: str, error: CodecError) -> CodecError:
     return CodecError(joined, error.value, error.expected)
 
 
-@attrs.frozen
-class _Row:
-    """How one field is read."""
+_Row = tuple[str, frozenset[type[Any]], Callable[[Any, Any], Any], Any, bool]
+"""How one field is read: its name, types taken as they are, hook, annotation, whether null may be left out.
 
-    name: str
-    hook: Callable[[Any, Any], Any]
-    annotation: Any
-    nullable: bool
-    exact: frozenset[type[Any]]
-    """Types whose values are taken as they are, without a call of the hook."""
+A tuple, because it is unpacked for every field of every message that is read.
+"""
 
 
 _EXACT: Final[Mapping[Any, frozenset[type[Any]]]] = {
@@ -485,28 +480,33 @@ def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], 
         attrs.resolve_types(cls)
         fields = [field for field in attrs.fields(cls) if field.init and field.name != "extra"]
         keeps_extra = wire_names and "extra" in {field.name for field in attrs.fields(cls)}
-        rows = {
-            (camel(field.name) if wire_names else field.name.rstrip("_")): _Row(
-                field.name, converter.get_structure_hook(field.type), field.type, field.default is None, _exact(field.type)
+        rows: dict[str, _Row] = {
+            (camel(field.name) if wire_names else field.name.rstrip("_")): (
+                field.name,
+                _exact(field.type),
+                converter.get_structure_hook(field.type),
+                field.type,
+                field.default is None,
             )
             for field in fields
         }
-        required = {field.name: json_name for field, json_name in zip(fields, rows, strict=True) if field.default is attrs.NOTHING}
+        required = {field.name: json_name for field, json_name in zip(fields, rows) if field.default is attrs.NOTHING}
         tag = tag_of(cls)
         prepare = _prepare(cls, wire_names)
 
         def structure(value: Any, _cls: Any) -> Any:
-            if isinstance(value, cls):
-                return value
-            if not isinstance(value, Mapping):
-                raise CodecError("", value, f"an object ({cls.__name__})")
+            if type(value) is not dict:
+                if isinstance(value, cls):
+                    return value
+                if not isinstance(value, Mapping):
+                    raise CodecError("", value, f"an object ({cls.__name__})")
             extra: dict[str, Json] = {}
             if prepare is not None:
                 value, extra = prepare(value)
             found = _read_rows(value, rows, tag, extra)
-            for name, json_name in required.items():
-                if name not in found:
-                    raise CodecError(json_name, None, "a value; it is missing")
+            if not required.keys() <= found.keys():
+                missing = next(json_name for name, json_name in required.items() if name not in found)
+                raise CodecError(missing, None, "a value; it is missing")
             if extra:
                 if keeps_extra:
                     found["extra"] = FrozenDict(extra)
@@ -529,13 +529,15 @@ def _read_rows(value: Mapping[str, Json], rows: Mapping[str, _Row], tag: tuple[s
                 extra[key] = _freeze(item, None)
             elif item != tag[1]:
                 raise CodecError(key, item, repr(tag[1]))
-        elif type(item) in row.exact:
-            found[row.name] = item
-        elif item is None and row.nullable:
+            continue
+        name, exact, hook, annotation, nullable = row
+        if type(item) in exact:
+            found[name] = item
+        elif item is None and nullable:
             extra[key] = None
         else:
             try:
-                found[row.name] = row.hook(item, row.annotation)
+                found[name] = hook(item, annotation)
             except CodecError as error:
                 raise _under(key, error) from None
     return found
@@ -623,16 +625,22 @@ def _tagged(converter: cattrs.Converter, value: Any, table: Mapping[str, type[An
 
 
 def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
+    hooks: dict[str, Callable[[Any, Any], Any]] = {}
+
     def structure(value: Any, _cls: Any) -> Block:
         if type(value) is not dict and attrs.has(type(value)):
             block: Block = value
             return block
-        if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
+        kind = value.get("type") if isinstance(value, (dict, Mapping)) else None
+        if not isinstance(kind, str):
             raise CodecError("", value, "a content block (an object with a text `type`)")
-        cls = BLOCKS.get(value["type"])
-        if cls is None:
-            return OpaqueBlock(type=value["type"], raw=freeze(value))
-        done: Block = converter.get_structure_hook(cls)(value, cls)
+        hook = hooks.get(kind)
+        if hook is None:
+            cls = BLOCKS.get(kind)
+            if cls is None:
+                return OpaqueBlock(type=kind, raw=freeze(value))
+            hook = hooks[kind] = converter.get_structure_hook(cls)
+        done: Block = hook(value, None)
         return done
 
     return structure

@@ -317,8 +317,9 @@ def _skills(options: PromptOptions) -> str:
     if not shown or not readers:
         return ""
     reader = next((name for name in readers if name not in options.hidden_tools), None)
+    intro = texts.DEFAULT_SKILLS_INTRO if reader is None else texts.default_skills_intro(reader)
     listed = "\n".join([_skill(skill) for skill in shown])
-    return f"{texts.DEFAULT_SKILLS_INTRO if reader is None else texts.default_skills_intro(reader)}\n\n<available_skills>\n{listed}\n</available_skills>"
+    return f"{intro}\n\n<available_skills>\n{listed}\n</available_skills>"
 
 
 def _skill(skill: SkillEntry) -> str:
