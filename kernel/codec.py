@@ -13,6 +13,9 @@ never fails: a wrong type in a known field gives the opaque class with the raw J
 Bytes: msgspec is the fast way in both directions, the standard library the fall-back that
 loses nothing (lone surrogates, invalid UTF-8). Integers of any size stay exact; NaN and
 infinities are refused when read and written as null (MSG-4, MSG-5).
+
+Longer than 400 lines because reading and writing share one set of hooks and one table of
+classes, and no JSON name may occur anywhere else.
 """
 
 import json

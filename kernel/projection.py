@@ -13,21 +13,22 @@ compaction in a hand-made file, makes `extend` look at the branch again.
 
 Path indexes count from the root. Without a compaction every entry of the path is selected.
 With one at index c the selection is c, then `kept` (indexes before c), then c+1 onwards.
+
+Longer than 400 lines because `project` and `extend` are two ways to the same value and are
+read side by side.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import attrs
 
+from camshaft.kernel.contribution import contribution, unedited
 from camshaft.kernel.convert import model_message
 from camshaft.kernel.entries import (
-    BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
-    CustomMessageEntry,
     Entry,
     MessageEntry,
     ModelChangeEntry,
@@ -46,19 +47,13 @@ from camshaft.kernel.kinds import (
 )
 from camshaft.kernel.messages import (
     AssistantMessage,
-    BranchSummaryMessage,
-    CompactionSummaryMessage,
-    Content,
-    CustomMessage,
     Message,
     ModelMessage,
-    OpaqueMessage,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
-    blocks_of,
 )
-from camshaft.kernel.persistent import FrozenDict, IdIndex, Vector, vector
+from camshaft.kernel.persistent import IdIndex, Vector, vector
 from camshaft.kernel.prompt import SystemState, replay, replay_one
 from camshaft.kernel.tree import Tree
 from camshaft.kernel.view import View
@@ -294,82 +289,6 @@ def extend(projection: Projection, tree: Tree, position: int) -> Projection:
     return _extended_by_messages(moved, entry)
 
 
-def contribution(tree: Tree, entry: Entry, edit: ContextEditEntry | None, head: bool) -> tuple[Message, ...]:
-    """The messages of a selected entry under an edit (CTX-6, CTX-8); `head`: it is the first selected one."""
-    if edit is not None and edit.replacement is None:
-        return ()
-    if isinstance(entry, MessageEntry) and edit is None and not _is_stored_oddly(entry.message):
-        return (entry.message,)
-    if isinstance(entry, CompactionEntry) and not head:
-        return ()
-    sources = (entry,) if edit is None else (entry, edit)
-    found: tuple[Message, ...] | None = tree.derived.get(*sources)
-    if found is None:
-        found = _made(entry)
-        if edit is not None and edit.replacement is not None:
-            content = edit.replacement.content
-            found = tuple([_replaced(message, content) for message in found])
-        tree.derived.put(found, *sources)
-    return found
-
-
-def entry_time_ms(timestamp: str) -> int:
-    """An entry's time in ms since the Unix epoch; 0 if it is none (CTX-12)."""
-    try:
-        moment = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return 0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)
-
-
-# -- one entry ---------------------------------------------------------------------------
-
-
-def _made(entry: Entry) -> tuple[Message, ...]:
-    """What an entry contributes unedited."""
-    if isinstance(entry, MessageEntry):
-        return (_normalised(entry.message),)
-    if isinstance(entry, CustomMessageEntry):
-        made = CustomMessage(
-            custom_type=entry.custom_type,
-            content=entry.content,
-            display=entry.display,
-            details=entry.details,
-            timestamp=entry_time_ms(entry.timestamp),
-        )
-        return (made,)
-    if isinstance(entry, BranchSummaryEntry) and entry.summary:
-        return (BranchSummaryMessage(summary=entry.summary, from_id=entry.from_id, timestamp=entry_time_ms(entry.timestamp)),)
-    if isinstance(entry, CompactionEntry):
-        summary = CompactionSummaryMessage(
-            summary=entry.summary, tokens_before=entry.tokens_before, timestamp=entry_time_ms(entry.timestamp)
-        )
-        return (summary,) if entry.system_message is None else (entry.system_message, summary)
-    return ()
-
-
-def _is_stored_oddly(message: Message) -> bool:
-    """Whether the stored content is null or a text where a list belongs, which only the file may show (MSG-41, MSG-44)."""
-    return not isinstance(message, OpaqueMessage) and "content" in message.extra
-
-
-def _normalised(message: Message) -> Message:
-    if isinstance(message, OpaqueMessage) or "content" not in message.extra:
-        return message
-    return attrs.evolve(message, extra=FrozenDict({key: item for key, item in message.extra.items() if key != "content"}))
-
-
-def _replaced(message: Message, content: Content) -> Message:
-    """The message with other content, if its role has content that can be replaced."""
-    if isinstance(message, (AssistantMessage, ToolResultMessage)):
-        return attrs.evolve(message, content=blocks_of(content))
-    if isinstance(message, (UserMessage, CustomMessage)):
-        return attrs.evolve(message, content=content)
-    return message
-
-
 # -- extend ------------------------------------------------------------------------------
 
 
@@ -490,10 +409,10 @@ def _count(projection: Projection, kinds: bytes) -> int:
         count = (at - first) - _silent(kinds, first, at) - systems
         count += (len(kinds) - at - 1) - _silent(kinds, at + 1, len(kinds))
         compaction = projection.tree.entry(projection.path[at])
-        count += len(_made(compaction))
-    unedited = attrs.evolve(projection, edits=IdIndex())
+        count += len(unedited(compaction))
+    without = attrs.evolve(projection, edits=IdIndex())
     targets = projection.edits.keys() if projection.edited else iter(())
-    return count - sum([_target_count(unedited, target) - _target_count(projection, target) for target in targets])
+    return count - sum([_target_count(without, target) - _target_count(projection, target) for target in targets])
 
 
 def _silent(kinds: bytes, start: int, end: int) -> int:

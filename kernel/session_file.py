@@ -12,7 +12,7 @@ included. Nothing here writes; the caller does what `SessionFile` says is due.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -21,16 +21,10 @@ import attrs
 from camshaft.kernel import codec
 from camshaft.kernel.entries import Entry, LabelEntry, SessionHeader, SessionInfoEntry
 from camshaft.kernel.errors import MalformedJson, Rejection
-from camshaft.kernel.kinds import (
-    NOTHING,
-    OTHER_MESSAGE,
-    ROLE_KINDS,
-    kind_of,
-)
+from camshaft.kernel.kinds import NOTHING, OTHER_MESSAGE, ROLE_KINDS, kind_of
+from camshaft.kernel.migration import VERSION, header_line, migrated, object_of, version_of
+from camshaft.kernel.migration import Diagnostic as Diagnostic
 from camshaft.kernel.persistent import FrozenDict, Json, freeze
-
-VERSION: Final = 3
-"""What this kernel writes."""
 
 TANGLED: Final = -1
 """Depth of an entry whose ancestors form a cycle."""
@@ -40,15 +34,6 @@ CACHED_MAX: Final = 16_384
 
 _LAZY: Final = frozenset({"custom", "usage"})
 """Types whose body cannot change a projection, a label or the name: never decoded at load."""
-
-
-@attrs.frozen
-class Diagnostic:
-    """Something odd in a file that did not keep it from being opened."""
-
-    line: int | None
-    """From 1; None if it is not about one line."""
-    why: str
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -130,18 +115,18 @@ def read_session(data: bytes, path: str, new_id: Callable[[], str]) -> SessionFi
     """
     refused = Rejection(f"Session file is not a valid camshaft session: {path}")
     diagnostics: list[Diagnostic] = []
-    head = _header_line(data, diagnostics)
+    head = header_line(data, diagnostics)
     if head is None:
         return refused
     raw, number, start = head
-    version = _version(raw.get("version"))
+    version = version_of(raw.get("version"))
     if version is None:
         return refused
     if version < VERSION:
         found: list[Diagnostic] = []
-        data = _migrated(data, start, version, new_id, found)
+        data = migrated(data, start, version, new_id, found)
         diagnostics.clear()
-        head = _header_line(data, diagnostics)
+        head = header_line(data, diagnostics)
         assert head is not None
         raw, number, start = head
         diagnostics += found
@@ -167,59 +152,8 @@ def header_of(raw: Mapping[str, Json]) -> SessionHeader:
     fields = {"version": int, "timestamp": str, "cwd": str, "parentSession": str}
     odd = {key: freeze(raw[key]) for key, cls in fields.items() if key in raw and type(raw[key]) is not cls}
     sound = {key: value for key, value in raw.items() if key not in odd}
-    header = codec.decode_header({"timestamp": "", **sound, "version": _version(raw.get("version")) or 1})
+    header = codec.decode_header({"timestamp": "", **sound, "version": version_of(raw.get("version")) or 1})
     return attrs.evolve(header, extra=FrozenDict({**header.extra, **odd})) if odd else header
-
-
-# -- lines -------------------------------------------------------------------------------
-
-
-def lines_of(data: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of each line from `start` on, without LF; no empty last one."""
-    size = len(data)
-    while start < size:
-        end = data.find(b"\n", start)
-        end = size if end < 0 else end
-        yield start, data[start:end]
-        start = end + 1
-
-
-def _header_line(data: bytes, diagnostics: list[Diagnostic]) -> tuple[dict[str, Json], int, int] | None:
-    """The header, its line number, and where it begins; None if the first object is none."""
-    for number, (start, line) in enumerate(lines_of(data), 1):
-        value = _object(line, number, diagnostics)
-        if value is not None:
-            sound = value.get("type") == "session" and isinstance(value.get("id"), str)
-            return (value, number, start) if sound else None
-    return None
-
-
-def _object(line: bytes, number: int, diagnostics: list[Diagnostic]) -> dict[str, Json] | None:
-    """The JSON object of a line, or None with a diagnostic (a blank line needs none)."""
-    try:
-        value = codec.loads(line)
-    except MalformedJson as error:
-        if line.strip():
-            diagnostics.append(Diagnostic(number, f"malformed line: {error}"))
-        return None
-    if isinstance(value, dict):
-        return value
-    diagnostics.append(Diagnostic(number, f"malformed line: a JSON object expected, got {type(value).__name__}"))
-    return None
-
-
-def _version(value: Json) -> float | None:
-    """The version as a number; absent means 1, a text that is a number counts; None if it is none (SES-12)."""
-    if value is None:
-        return 1
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        return None
-    return int(value) if float(value).is_integer() else value
 
 
 def _unreadable(line: bytes) -> Entry:
@@ -305,7 +239,7 @@ def _scan_lines(data: bytes, start: int, number: int, scan: _Scan, diagnostics: 
 
 def _scan_odd_line(line: bytes, start: int, number: int, scan: _Scan, diagnostics: list[Diagnostic]) -> None:
     """A line that the envelope cannot judge: decoded in full."""
-    value = _object(line, number, diagnostics)
+    value = object_of(line, number, diagnostics)
     if value is None:
         return
     if value.get("type") == "session":
@@ -380,58 +314,3 @@ def _depths_out_of_order(parents: "array[int]", ids: list[str], diagnostics: lis
             depth = TANGLED if tangled else depth + 1
             depths[position] = depth
     return depths
-
-
-# -- migration ---------------------------------------------------------------------------
-
-
-def _migrated(data: bytes, header_start: int, version: float, new_id: Callable[[], str], diagnostics: list[Diagnostic]) -> bytes:
-    """The bytes of the file in version 3 (SES-12); lines that need no change stay as they are."""
-    done: list[bytes] = []
-    chain = _Chain(new_id=new_id) if version < 2 else None
-    for number, (start, line) in enumerate(lines_of(data), 1):
-        value = _object(line, number, [])
-        if start == header_start:
-            assert value is not None
-            done.append(codec.dumps({**value, "version": VERSION}))
-        elif start < header_start or value is None or value.get("type") == "session":
-            done.append(line)
-        else:
-            changed = value if chain is None else chain.linked(value, number, diagnostics)
-            changed = _renamed_role(changed)
-            done.append(line if changed is value else codec.dumps(changed))
-    return b"\n".join([*done, b""])
-
-
-def _renamed_role(entry: dict[str, Json]) -> dict[str, Json]:
-    """Version 3 calls the role `hookMessage` `custom`."""
-    message = entry.get("message")
-    if entry.get("type") != "message" or not isinstance(message, dict) or message.get("role") != "hookMessage":
-        return entry
-    return {**entry, "message": {**message, "role": "custom"}}
-
-
-@attrs.define(eq=False)
-class _Chain:
-    """Version 2 gives every entry an id and a parent: the entry before it."""
-
-    new_id: Callable[[], str]
-    ids: list[str] = attrs.field(factory=list)
-    taken: set[str] = attrs.field(factory=set)
-
-    def linked(self, entry: dict[str, Json], number: int, diagnostics: list[Diagnostic]) -> dict[str, Json]:
-        """The entry with its id, its parent, and a kept id in place of a kept index."""
-        own = self.new_id()
-        while own in self.taken:
-            own = self.new_id()
-        linked = {**entry, "id": own, "parentId": self.ids[-1] if self.ids else None}
-        kept = entry.get("firstKeptEntryIndex")
-        if entry.get("type") == "compaction" and isinstance(kept, (int, float)) and not isinstance(kept, bool):
-            del linked["firstKeptEntryIndex"]
-            if float(kept).is_integer() and 1 <= kept <= len(self.ids):
-                linked["firstKeptEntryId"] = self.ids[int(kept) - 1]
-            else:
-                diagnostics.append(Diagnostic(number, f"firstKeptEntryIndex {kept!r} is no earlier entry; nothing is kept"))
-        self.taken.add(own)
-        self.ids.append(own)
-        return linked

@@ -7,7 +7,8 @@ from typing import Any
 
 from camshaft.kernel import codec
 from camshaft.kernel.errors import MalformedJson, Rejection
-from camshaft.kernel.session_file import SessionFile, lines_of, read_session
+from camshaft.kernel.migration import lines_of
+from camshaft.kernel.session_file import SessionFile, read_session
 from camshaft.kernel.tree import Tree, tree_of
 from tests.conformance.session_lines import data_of
 
