@@ -4,9 +4,11 @@ The texts are public constants of the kernel. A constant that does not exist yet
 in the answer: the text it would hold cannot occur in an output either.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
+
+import attrs
 
 CONSTANTS: Final[Mapping[str, str]] = {
     "<default-preamble>": "DEFAULT_PREAMBLE",
@@ -25,12 +27,12 @@ CONSTANTS: Final[Mapping[str, str]] = {
     "<default-turn-prefix-prompt>": "TURN_PREFIX_PROMPT",
     "<default-branch-summary-prompt>": "BRANCH_SUMMARY_PROMPT",
     "<default-branch-summary-preamble>": "BRANCH_SUMMARY_PREAMBLE",
-    "<compaction-summary-prefix>": "COMPACTION_SUMMARY_PREFIX",
-    "<compaction-summary-suffix>": "COMPACTION_SUMMARY_SUFFIX",
-    "<branch-summary-prefix>": "BRANCH_SUMMARY_PREFIX",
-    "<branch-summary-suffix>": "BRANCH_SUMMARY_SUFFIX",
 }
 """Placeholder to the name of the public constant that holds our text."""
+
+WRAPPINGS: Final = ("compaction-summary", "branch-summary")
+"""What is wrapped for the model, by constants NAME_PREFIX and NAME_SUFFIX. They stand for their placeholders
+only together, because a suffix alone, such as a closing tag, may be anybody's."""
 
 HOMES: Final = (
     "camshaft.kernel.prompt_texts",
@@ -43,17 +45,26 @@ HOMES: Final = (
 SKILLS_INTRO_FOR: Final = "default_skills_intro"
 """Public function `tool name -> text` of the introduction that names the reading tool."""
 
-SHORT_MAX: Final = 24
-"""A fixed text this short, such as a closing tag, is replaced only where a text ends with it."""
+
+@attrs.frozen(kw_only=True)
+class FixedTexts:
+    """Our wording by placeholder."""
+
+    plain: Mapping[str, str]
+    """Text to placeholder, longest text first, so that no text hides a longer one."""
+    wrapped: Sequence[tuple[str, str, str]] = ()
+    """Prefix, suffix and the name of what they wrap."""
 
 
-def placeholders() -> dict[str, str]:
-    """Our text to its placeholder, longest text first, so that no text hides a longer one."""
-    found = {text: mark for mark, text in _texts()}
-    return {text: found[text] for text in sorted(found, key=len, reverse=True)}
+def fixed_texts() -> FixedTexts:
+    """What this version has."""
+    modules = [module for module in map(_module, HOMES) if module is not None]
+    found = {text: mark for mark, text in _texts(modules)}
+    plain = {text: found[text] for text in sorted(found, key=len, reverse=True)}
+    return FixedTexts(plain=plain, wrapped=tuple(_wrappings(modules)))
 
 
-def masked(value: Any, pairs: Mapping[str, str]) -> Any:
+def masked(value: Any, pairs: FixedTexts) -> Any:
     """`value` with our fixed texts replaced by their placeholders."""
     if isinstance(value, str):
         return _masked_text(value, pairs)
@@ -64,27 +75,36 @@ def masked(value: Any, pairs: Mapping[str, str]) -> Any:
     return value
 
 
-def _masked_text(text: str, pairs: Mapping[str, str]) -> str:
-    for ours, mark in pairs.items():
-        if len(ours) > SHORT_MAX:
-            text = text.replace(ours, mark)
-        elif text.endswith(ours):
-            text = text.removesuffix(ours) + mark
+def _masked_text(text: str, pairs: FixedTexts) -> str:
+    for prefix, suffix, name in pairs.wrapped:
+        if text.startswith(prefix) and text.endswith(suffix):
+            text = f"<{name}-prefix>{text.removeprefix(prefix).removesuffix(suffix)}<{name}-suffix>"
+    for ours, mark in pairs.plain.items():
+        text = text.replace(ours, mark)
     return text
 
 
-def _texts() -> Iterator[tuple[str, str]]:
-    modules = [module for module in map(_module, HOMES) if module is not None]
+def _texts(modules: Sequence[Any]) -> Iterator[tuple[str, str]]:
     for mark, name in CONSTANTS.items():
-        for module in modules:
-            text = getattr(module, name, None)
-            if isinstance(text, str) and text:
-                yield mark, text
-                break
+        text = _constant(modules, name)
+        if text:
+            yield mark, text
     for module in modules:
         intro = getattr(module, SKILLS_INTRO_FOR, None)
         if intro is not None:
             yield "<default-skills-intro:read>", intro("read")
+
+
+def _wrappings(modules: Sequence[Any]) -> Iterator[tuple[str, str, str]]:
+    for name in WRAPPINGS:
+        constant = name.replace("-", "_").upper()
+        prefix, suffix = _constant(modules, f"{constant}_PREFIX"), _constant(modules, f"{constant}_SUFFIX")
+        if prefix and suffix:
+            yield prefix, suffix, name
+
+
+def _constant(modules: Sequence[Any], name: str) -> str | None:
+    return next((text for module in modules if (text := getattr(module, name, None)) is not None), None)
 
 
 def _module(name: str) -> Any:

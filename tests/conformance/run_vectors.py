@@ -24,8 +24,8 @@ import trio
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.conformance.fixed_texts import masked, placeholders  # noqa: E402  the path above comes first
-from tests.conformance.notation import expand, replaced  # noqa: E402  likewise
+from tests.conformance.fixed_texts import fixed_texts, masked
+from tests.conformance.notation import expand, replaced
 
 KEPT: Final[tuple[str, ...]] = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
 """Environment variables a case may see: without them no program starts."""
@@ -64,7 +64,7 @@ def run_case(run: Run, case_input: Any) -> Any:
             output = trio.run(run, prepared) if inspect.iscoroutinefunction(run) else run(prepared)
         except Exception as error:  # noqa: BLE001  whatever a case does wrong must not stop the others
             output = {"crash": f"{type(error).__name__}: {error}"}
-        return masked(replaced(output, _path_placeholders(place)), placeholders())
+        return masked(replaced(output, _path_placeholders(place)), fixed_texts())
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.conformance.fixed_texts import masked
+from tests.conformance.fixed_texts import FixedTexts, fixed_texts, masked
 from tests.conformance.notation import expand
 from tests.conformance.run_vectors import run_case
 
@@ -50,10 +50,16 @@ def test_an_async_family_runs_under_trio() -> None:
     assert run_case(_answer_later, {"value": 3}) == 3
 
 
-def test_a_short_fixed_text_is_replaced_at_the_end_only() -> None:
-    pairs = {"A long introduction to what follows.": "<prefix>", "</end>": "<suffix>"}
+def test_a_wrapping_is_replaced_only_where_prefix_and_suffix_are_both_there() -> None:
+    pairs = FixedTexts(plain={}, wrapped=(("A summary follows: <s>", "</s>", "branch-summary"),))
 
-    assert masked(["A long introduction to what follows.x</end>y</end>"], pairs) == ["<prefix>x</end>y<suffix>"]
+    assert masked(["A summary follows: <s>x</s>y</s>", "y</s>"], pairs) == ["<branch-summary-prefix>x</s>y<branch-summary-suffix>", "y</s>"]
+
+
+def test_the_fixed_texts_of_the_default_prompt_are_known() -> None:
+    marks = set(fixed_texts().plain.values())
+
+    assert {"<default-preamble>", "<default-rule-1>", "<default-skills-intro:read>"} <= marks
 
 
 def test_the_runner_is_a_plain_script_that_names_an_unknown_family(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""The host's face as the runner uses it: every call on a seat is in this file.
+
+What a later version will offer (compaction, the session tree, replacement, reload) is called
+by its obvious name; while it is absent the call raises NotOffered, which becomes the error
+of the step.
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import trio
+
+from camshaft.kernel.codec import decode_message
+from camshaft.kernel.messages import ImageBlock
+from tests.conformance.scenario.starting import Starter
+from tests.conformance.scenario.wire_paths import get, snaked, wire
+
+
+class NotOffered(Exception):
+    """The host has no such call in this version."""
+
+
+async def call(target: Any, name: str, *arguments: Any, **options: Any) -> Any:
+    """The answer of a call, awaited if it is awaitable; options that are None are left to the host. Raises NotOffered."""
+    method = getattr(target, name, None)
+    if method is None:
+        raise NotOffered(f"{type(target).__name__} does not offer {name!r} in this version")
+    answer = method(*arguments, **{key: value for key, value in options.items() if value is not None})
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def prompt(seat: Any, step: Any) -> None:
+    """Sends a prompt; returns when its run has settled."""
+    images = tuple([ImageBlock(data=image["data"], mime_type=image["mimeType"]) for image in step.get("images") or ()])
+    await call(
+        seat,
+        "prompt",
+        step["text"],
+        images=images or None,
+        streaming_behavior=step.get("behavior"),
+        expand=step.get("expand"),
+        source=step.get("source"),
+    )
+
+
+async def navigate(seat: Any, target: str, options: Any) -> Any:
+    """Moves to another entry; the answer in the trace's shape."""
+    answer = await call(seat, "navigate", target, **snaked(options or {}))
+    shown = {
+        "editorText": get(answer, "editorText"),
+        "cancelled": get(answer, "cancelled"),
+        "summaryEntry": get(answer, "summaryEntry.id"),
+    }
+    return {key: value for key, value in shown.items() if value is not None}
+
+
+async def replace(seat: Any, name: str, *arguments: Any, **options: Any) -> Any:
+    """A call that replaces the session (`new_session`, `switch_session`, `fork`); the answer without what is absent."""
+    answer = wire(await call(seat, name, *arguments, **options)) or {}
+    return {key: value for key, value in answer.items() if value is not None}
+
+
+async def record_bash(seat: Any, action: Any) -> None:
+    """Records a command that was run by the user."""
+    await call(seat, "record_bash", action["command"], snaked(action.get("result") or {}), **snaked(action.get("options") or {}))
+
+
+async def send_custom(seat: Any, action: Any) -> None:
+    """Sends a custom message as the host does."""
+    await call(seat, "send_custom", snaked(action["message"]), **snaked(action.get("options") or {}))
+
+
+async def append_message(seat: Any, message: Any) -> None:
+    """Appends a message entry while idle."""
+    await call(seat, "append_message", decode_message(message))
+
+
+async def clear_queue(seat: Any) -> dict[str, Any]:
+    """Empties both queues and tells what was in them."""
+    cleared = await call(seat, "clear_queue")
+    return {"steering": wire(cleared.steering), "followUp": wire(cleared.follow_up)}
+
+
+def entries(seat: Any) -> Sequence[Any]:
+    """All entries of the session in append order."""
+    found: Sequence[Any] = seat.session.get_entries()
+    return found
+
+
+def session_file(seat: Any) -> str | None:
+    """Path of the session file, also before the file exists; None for a session without one."""
+    path: str | None = seat.session.get_session_file()
+    return path
+
+
+def reference(model: Any) -> str | None:
+    """`provider/id` of a model, or None."""
+    return None if model is None else str(model.reference)
+
+
+async def abort(seat: Any, *, task_status: Starter = trio.TASK_STATUS_IGNORED) -> None:
+    """Asks for an abort, tells `task_status` that it has asked, and waits until it is over."""
+    task_status.started()
+    await call(seat, "abort")
+
+
+async def open_session(kernel: Any, options: Any, listener: Any) -> Any:
+    """The opened seat; `listener` gets every event, those of opening included."""
+    seat = await kernel.open(options)
+    seat.subscribe(listener)
+    return seat
