@@ -1,0 +1,18 @@
+"""Where the programs are that the tools need."""
+
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+
+from camshaft.extensions_std.tools.faces import Processes
+from camshaft.extensions_std.tools.failures import ToolFailure
+
+
+async def ripgrep_path(processes: Processes, environment: Mapping[str, str]) -> str:
+    """The `rg` that was installed with this package, else one on PATH. Raises ToolFailure if there is none."""
+    installed = [os.path.join(folder, "rg") for folder in (os.path.dirname(sys.executable), sysconfig.get_path("scripts"))]
+    found = await processes.find_program([*installed, "rg"], environment.get("PATH", os.defpath))
+    if found is None:
+        raise ToolFailure("ripgrep (rg) was found neither beside Python nor on PATH; install the package 'ripgrep' again")
+    return found
