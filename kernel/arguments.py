@@ -36,7 +36,7 @@ def prepared_arguments(tool_name: str, schema: Json, arguments: Json, arguments_
         value = coerced(validator, thaw(arguments))
         errors = errors_of(validator, value)
     except RecursionError:
-        raise InvalidArguments(_text(tool_name, [((), "nested too deeply")], {})) from None
+        raise InvalidArguments(f'Validation failed for tool "{tool_name}":\n  - root: nested too deeply') from None
     if not errors and not isinstance(value, dict):
         errors = [((), "expected object")]
     if errors:

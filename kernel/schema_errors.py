@@ -6,7 +6,8 @@ wrong type gives its type error and no other. A reference that leads nowhere and
 that is none here reject the values at their place and nothing else. The registry is empty:
 no reference is ever fetched. The schema is one that `schemas.cleaned` made.
 
-jsonschema costs 50 ms to import, so that happens at the first use.
+jsonschema costs 50 ms to import, so that happens at the first use. The file is above 400 lines
+because the keywords, blame and evaluation all walk into each other.
 """
 
 import math
@@ -152,7 +153,7 @@ def _object_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterat
             yield (name,), "missing"
     for name, sub in schema.get("properties", {}).items():
         if name in value:
-            yield from validator.descend(value[name], sub, path=name)
+            yield from _errors_at(validator, value[name], sub, name)
     for name in value:
         yield from _key_errors(validator, value, schema, name)
     if len(value) < schema.get("minProperties", 0):
@@ -166,13 +167,13 @@ def _key_errors(validator: Any, value: dict[str, Any], schema: dict[str, Any], n
     """Pattern and additional schemas, then the name itself."""
     patterns = [sub for pattern, sub in schema.get("patternProperties", {}).items() if matches_key(pattern, name)]
     for sub in patterns:
-        yield from validator.descend(value[name], sub, path=name)
+        yield from _errors_at(validator, value[name], sub, name)
     additional = schema.get("additionalProperties", True)
     if not patterns and name not in schema.get("properties", {}):
         if additional is False:
             yield (name,), "unknown field"
         else:
-            yield from validator.descend(value[name], additional, path=name)
+            yield from _errors_at(validator, value[name], additional, name)
     if not accepts(validator, schema.get("propertyNames", True), name):
         yield (name,), "invalid property name"
 
@@ -187,14 +188,14 @@ def _dependency_errors(validator: Any, value: dict[str, Any], schema: dict[str, 
     schemas = {**schema.get("dependencies", {}), **schema.get("dependentSchemas", {})}
     for name, sub in schemas.items():
         if name in value and not isinstance(sub, list):
-            yield from validator.descend(value, sub)
+            yield from _errors_at(validator, value, sub)
 
 
 def _list_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[Error]:
     if not isinstance(value, list):
         return
     for index, item in enumerate(value):
-        yield from validator.descend(item, item_schema(schema, index), path=index)
+        yield from _errors_at(validator, item, item_schema(schema, index), index)
     if len(value) < schema.get("minItems", 0):
         yield (), f"expected at least {json_text(schema['minItems'])} items"
     if len(value) > schema.get("maxItems", math.inf):
@@ -219,7 +220,7 @@ def _contains_errors(count: int, schema: dict[str, Any]) -> Iterator[Error]:
 
 def _all_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[Error]:
     for sub in schema["allOf"]:
-        yield from validator.descend(value, sub)
+        yield from _errors_at(validator, value, sub)
 
 
 def _any_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[Error]:
@@ -241,7 +242,7 @@ def _not_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[
 
 
 def _if_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[Error]:
-    yield from validator.descend(value, schema.get("then" if accepts(validator, schema["if"], value) else "else", True))
+    yield from _errors_at(validator, value, schema.get("then" if accepts(validator, schema["if"], value) else "else", True))
 
 
 def _unevaluated_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[Error]:
@@ -261,7 +262,7 @@ def _unevaluated_errors(validator: Any, value: Any, schema: dict[str, Any]) -> I
             if where is False:
                 yield (name,), message
             else:
-                yield from validator.descend(value[name], where, path=name)
+                yield from _errors_at(validator, value[name], where, name)
 
 
 GROUPS: Final[tuple[tuple[str, tuple[str, ...], Group], ...]] = (
@@ -304,9 +305,21 @@ def _one_of(members: Iterable[Any]) -> str:
     return f"expected one of [{','.join(texts[:ENUM_SHOWN_MAX])}{more}]"
 
 
+def _errors_at(validator: Any, value: Any, schema: Schema, *path: str | int) -> Iterator[Error]:
+    """The errors of the value by another schema; `path` leads to the value."""
+    if schema is False:
+        yield path, "no value is allowed here"
+    elif schema and schema is not True:
+        yield from validator.descend(value, schema, path=path[0] if path else None)
+
+
+def _depth(error: Error) -> int:
+    return len(error[0] if isinstance(error, tuple) else error.relative_path)
+
+
 def accepts(validator: Any, schema: Schema, value: Any) -> bool:
     """Whether the value is valid by another schema within the validator's."""
-    return next(iter(validator.descend(value, schema)), None) is None
+    return next(_errors_at(validator, value, schema), None) is None
 
 
 def target_of(validator: Any, schema: Schema) -> Schema:
@@ -335,14 +348,16 @@ def _blame(validator: Any, value: Any, branches: list[Schema]) -> Iterator[Error
         if key not in members:
             yield (name,), _one_of(targets[place]["properties"][name]["const"] for place in members.values())
             return
-        yield from validator.descend(value, branches[members[key]])
+        yield from _errors_at(validator, value, branches[members[key]])
         return
-    told = [(list(validator.descend(value, branch)), _declared(target, value)) for branch, target in zip(branches, targets, strict=True)]
+    told = [
+        (list(_errors_at(validator, value, branch)), _declared(target, value)) for branch, target in zip(branches, targets, strict=True)
+    ]
     wrong = [(errors, declared) for errors, declared in told if errors]
     if not wrong:
         yield (), "matches no alternative"
         return
-    yield from max(wrong, key=lambda row: (row[1], len(row[0][0].relative_path)))[0]
+    yield from max(wrong, key=lambda row: (row[1], _depth(row[0][0])))[0]
 
 
 def _declared(target: Schema, value: Any) -> int:

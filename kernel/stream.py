@@ -17,6 +17,8 @@ makes changing to another block O(blocks).
 
 Texts are joined, halves of surrogate pairs united (STR-28) and tool arguments previewed
 (STR-25) only when someone reads `message`; the snapshot then keeps it.
+
+The file is above 400 lines because items, fold and events are one protocol, read together.
 """
 
 from collections.abc import Callable, Mapping
@@ -244,6 +246,7 @@ class _Chunks:
 class _Block:
     """One block: as it was opened, its text so far, and as it was closed."""
 
+    index: int
     opened: TextBlock | ThinkingBlock | ToolCall
     chunks: _Chunks = attrs.field(factory=_Chunks)
     count: int = 0
@@ -260,37 +263,54 @@ class _Block:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Partial:
-    """An answer so far. Compare `message`, not partials."""
+class _Frame:
+    """What a delta does not change."""
 
-    _head: AssistantMessage
+    head: AssistantMessage
     """Everything but the content."""
     started: bool = False
     ended: Ended | None = None
-    """The terminal item, once it was folded."""
-    _blocks: tuple[_Block, ...] = ()
-    """All blocks; the one in hand may be newer in `_block` and `_count`."""
-    _index: int = -1
+    blocks: tuple[_Block, ...] = ()
+    """All blocks; the one in hand may be newer in the partial."""
+
+
+@attrs.frozen(eq=False)
+class Partial:
+    """An answer so far. Compare `message`, not partials."""
+
+    _frame: _Frame
     _block: _Block | None = None
+    """The block in hand."""
     _count: int = 0
+    """Its chunks."""
+
+    @property
+    def started(self) -> bool:
+        """Whether `Started` was folded."""
+        return self._frame.started
+
+    @property
+    def ended(self) -> Ended | None:
+        """The terminal item, once it was folded."""
+        return self._frame.ended
 
     @property
     def usage(self) -> Usage:
         """What is known of the usage, without building the message."""
-        return self._head.usage
+        return self._frame.head.usage
 
     @cached_property
     def message(self) -> AssistantMessage:
         """The snapshot: `pending`, or the final message once ended. Built on the first read, O(text)."""
         if self.ended is not None:
             return finish(self, self.ended)
-        return attrs.evolve(self._head, content=tuple([block.shown for block in _blocks_of(self)]))
+        return attrs.evolve(self._frame.head, content=tuple([block.shown for block in _blocks_of(self)]))
 
 
 def begin(api: str, provider: str, model: str, timestamp: int) -> Partial:
     """An empty answer to a request made at `timestamp`, ms since the Unix epoch (STR-17)."""
     head = AssistantMessage(content=(), api=api, provider=provider, model=model, stop_reason="pending", timestamp=timestamp)
-    return Partial(head=head)
+    return Partial(_Frame(head=head))
 
 
 def fold(partial: Partial, item: StreamItem) -> Partial | Violation:
@@ -298,8 +318,9 @@ def fold(partial: Partial, item: StreamItem) -> Partial | Violation:
     step = _STEPS.get(type(item))
     if step is None:
         return Violation(f"{item!r} is no stream item")
-    if partial.ended is not None:
-        return Violation(f"{type(item).__name__} after the stream ended with {partial.ended.stop_reason!r}")
+    ended = partial._frame.ended
+    if ended is not None:
+        return Violation(f"{type(item).__name__} after the stream ended with {ended.stop_reason!r}")
     return step(partial, item)
 
 
@@ -314,7 +335,7 @@ def finish(partial: Partial, ended: Ended) -> AssistantMessage:
     if is_failure and not (error and error.strip()):
         error = ABORTED.error_message if ended.stop_reason == "aborted" else SILENT_FAILURE
     return attrs.evolve(
-        _noted(partial._head, ended),
+        _noted(partial._frame.head, ended),
         content=tuple(blocks),
         stop_reason=ended.stop_reason,
         error_message=error,
@@ -322,7 +343,7 @@ def finish(partial: Partial, ended: Ended) -> AssistantMessage:
         deferred=ended.deferred,
         diagnostics=ended.diagnostics,
         end_turn=ended.end_turn,
-        timestamp=partial._head.timestamp if ended.timestamp is None else ended.timestamp,
+        timestamp=partial._frame.head.timestamp if ended.timestamp is None else ended.timestamp,
     )
 
 
@@ -346,11 +367,11 @@ def event_of(partial_after: Partial, item: StreamItem) -> AssistantMessageEvent 
 def _start(partial: Partial, item: Started) -> Partial | Violation:
     if partial.started:
         return Violation("Started a second time")
-    return attrs.evolve(partial, head=_noted(partial._head, item), started=True)
+    return _framed(partial, head=_noted(partial._frame.head, item), started=True)
 
 
 def _note(partial: Partial, item: Noted) -> Partial | Violation:
-    return attrs.evolve(partial, head=_noted(partial._head, item))
+    return _framed(partial, head=_noted(partial._frame.head, item))
 
 
 def _end(partial: Partial, item: Ended) -> Partial | Violation:
@@ -358,42 +379,40 @@ def _end(partial: Partial, item: Ended) -> Partial | Violation:
         return Violation("Ended with 'pending', which is no stop reason of a finished message")
     if not partial.started and item.stop_reason not in FAILED:
         return Violation(f"Ended with {item.stop_reason!r} before Started")
-    return attrs.evolve(partial, head=_noted(partial._head, item), ended=item)
+    return _framed(partial, head=_noted(partial._frame.head, item), ended=item)
 
 
 def _open(partial: Partial, item: TextStarted | ThinkingStarted | ToolCallStarted) -> Partial | Violation:
-    name = type(item).__name__
+    name, count = type(item).__name__, len(partial._frame.blocks)
     if not partial.started:
         return Violation(f"{name} before Started")
-    if item.index != len(partial._blocks):
-        return Violation(f"{name} with index {item.index!r}; the next block has index {len(partial._blocks)}")
-    block = _Block(opened=_opened(item))
-    blocks = (*_blocks_of(partial), block)
-    return Partial(head=partial._head, started=True, blocks=blocks, index=item.index, block=block)
+    if item.index != count:
+        return Violation(f"{name} with index {item.index!r}; the next block has index {count}")
+    block = _Block(index=count, opened=_opened(item))
+    return Partial(attrs.evolve(partial._frame, blocks=(*_blocks_of(partial), block)), block)
 
 
 def _grow(partial: Partial, item: TextDelta | ThinkingDelta | ToolCallDelta) -> Partial | Violation:
-    if item.index != partial._index:
-        partial = _turned_to(partial, item.index)
     block = partial._block
+    if block is None or block.index != item.index:
+        partial = _turned_to(partial, item.index)
+        block = partial._block
     if block is None or block.closed is not None or type(block.opened) is not _TAKES[type(item)] or type(item.delta) is not str:
         return _refused(partial, item)
     chunks = block.chunks.grown(partial._count, item.delta)
     if chunks is not block.chunks:
         block = attrs.evolve(block, chunks=chunks)
-    return Partial(head=partial._head, started=True, blocks=partial._blocks, index=item.index, block=block, count=partial._count + 1)
+    return Partial(partial._frame, block, partial._count + 1)
 
 
 def _close(partial: Partial, item: TextEnded | ThinkingEnded | ToolCallEnded) -> Partial | Violation:
-    if item.index != partial._index:
-        partial = _turned_to(partial, item.index)
+    partial = _turned_to(partial, item.index)
     block = partial._block
     if block is None or block.closed is not None or type(block.opened) is not _TAKES[type(item)]:
         return _refused(partial, item)
     if isinstance(item, ToolCallEnded) and not isinstance(item.tool_call, (ToolCall, NoneType)):
         return Violation(f"ToolCallEnded for block {item.index} with {item.tool_call!r}, which is no ToolCall")
-    closed = attrs.evolve(block, count=partial._count, closed=_closed(block, partial._count, item))
-    return attrs.evolve(partial, block=closed, count=closed.count)
+    return Partial(partial._frame, attrs.evolve(block, closed=_closed(block, item)), block.count)
 
 
 _STEPS: Final[Mapping[type[Any], Callable[[Partial, Any], Partial | Violation]]] = MappingProxyType(
@@ -455,22 +474,28 @@ def _noted(head: AssistantMessage, item: Started | Noted | Ended) -> AssistantMe
     )
 
 
+def _framed(partial: Partial, **changes: Any) -> Partial:
+    """The same content in a changed frame."""
+    return Partial(attrs.evolve(partial._frame, **changes), partial._block, partial._count)
+
+
 def _blocks_of(partial: Partial) -> tuple[_Block, ...]:
     """All blocks, the one in hand at its newest."""
-    block = partial._block
-    if block is None or partial._blocks[partial._index] is block and block.count == partial._count:
-        return partial._blocks
+    block, blocks = partial._block, partial._frame.blocks
+    if block is None or (blocks[block.index] is block and block.count == partial._count):
+        return blocks
     if block.count != partial._count:
         block = attrs.evolve(block, count=partial._count)
-    return (*partial._blocks[: partial._index], block, *partial._blocks[partial._index + 1 :])
+    return (*blocks[: block.index], block, *blocks[block.index + 1 :])
 
 
 def _turned_to(partial: Partial, index: object) -> Partial:
     """The same answer with another block in hand, or none if there is no such block."""
     blocks = _blocks_of(partial)
+    frame = attrs.evolve(partial._frame, blocks=blocks)
     if type(index) is not int or not 0 <= index < len(blocks):
-        return attrs.evolve(partial, blocks=blocks, index=-1, block=None, count=0)
-    return attrs.evolve(partial, blocks=blocks, index=index, block=blocks[index], count=blocks[index].count)
+        return Partial(frame)
+    return Partial(frame, blocks[index], blocks[index].count)
 
 
 def _refused(partial: Partial, item: BlockItem) -> Violation:
@@ -478,7 +503,7 @@ def _refused(partial: Partial, item: BlockItem) -> Violation:
     if not partial.started:
         return Violation(f"{name} before Started")
     if block is None:
-        return Violation(f"{name} for unknown block {item.index!r}; there are {len(partial._blocks)}")
+        return Violation(f"{name} for unknown block {item.index!r}; there are {len(partial._frame.blocks)}")
     if type(block.opened) is not _TAKES[type(item)]:
         return Violation(f"{name} for block {item.index}, which is a {type(block.opened).__name__}")
     if block.closed is not None:
@@ -509,11 +534,11 @@ def _completed(opened: TextBlock | ThinkingBlock | ToolCall, text: str) -> TextB
     return attrs.evolve(opened, arguments=arguments, arguments_error=error)
 
 
-def _closed(block: _Block, count: int, item: TextEnded | ThinkingEnded | ToolCallEnded) -> TextBlock | ThinkingBlock | ToolCall:
+def _closed(block: _Block, item: TextEnded | ThinkingEnded | ToolCallEnded) -> TextBlock | ThinkingBlock | ToolCall:
     """The finished block: what the item says wins over what the deltas gave."""
     if isinstance(item, ToolCallEnded) and item.tool_call is not None:
         return item.tool_call
-    done = _completed(block.opened, block.chunks.text(count))
+    done = _completed(block.opened, block.chunks.text(block.count))
     if isinstance(item, TextEnded) and isinstance(done, TextBlock):
         text = done.text if item.content is None else joined_halves(item.content)
         return attrs.evolve(done, text=text, text_signature=item.text_signature or done.text_signature)
@@ -525,8 +550,7 @@ def _closed(block: _Block, count: int, item: TextEnded | ThinkingEnded | ToolCal
 
 def _edge_event(kind: EventType, partial: Partial, item: BlockItem) -> AssistantMessageEvent:
     """The event of a block's start or end; an end tells the block as it was closed."""
-    block = partial._blocks[item.index] if partial._block is None or item.index != partial._index else partial._block
-    closed = block.closed
+    closed = _blocks_of(partial)[item.index].closed
     content = None
     if isinstance(closed, TextBlock):
         content = closed.text
