@@ -70,9 +70,8 @@ async def run_tool(tool: ToolDefinition, case_input: dict[str, Any]) -> dict[str
     output = await _call(tool, case_input, root / (case_input.get("cwd") or "."))
     changes = _changes(before[0], read_tree(root)), _changes(before[1], read_tree(home))
     output |= {name: changed for name, changed in zip(("changes", "homeChanges"), changes) if changed}
-    for spilled in Path(os.environ["TMPDIR"]).iterdir():
-        output["spillFile"] = spilled.read_bytes().decode("utf-8", "replace")
-    return output
+    spilled = list(read_tree(Path(os.environ["TMPDIR"])).values())
+    return output | ({"spillFile": spilled[0].decode("utf-8", "replace")} if spilled else {})
 
 
 def write_tree(root: Path, tree: Mapping[str, Any]) -> None:
