@@ -20,25 +20,26 @@ from typing import Any, Final
 
 import attrs
 
-PROTOCOL_KEYS: Final = frozenset({
-    "ch", "event", "at", "do", "trigger", "type", "role", "stopReason", "rawStopReason", "api", "provider", "model", "modelId",
-    "previousModel", "payloadModel", "payloadRoles", "responseId", "thinkingLevel", "level", "previousLevel", "reason", "outcome",
-    "source", "messageType", "update", "scenario", "get", "op", "path", "action", "deliverAs", "behavior", "streamingBehavior",
-    "position", "mode", "exposure", "errorMessage", "finalError", "throw", "status", "body", "parameters", "prepare", "settings",
-    "models", "compare", "probe", "recordOnly", "recordHeaders", "parentId", "targetId", "fromId", "firstKeptEntryId",
-    "messageEntryId", "toolResultEntryIds", "leaf", "branchTypes", "malformed", "timestamp", "version", "cwd", "signalAborted",
-    "mimeType", "previousSessionFile", "targetSessionFile", "entry", "summaryEntry", "newLeafId", "oldLeafId", "sections", "$ev",
-    "$arg", "$var", "$entry", "$model", "format",
-})
+_KEYS: Final = """
+ch event at do trigger type role stopReason rawStopReason api provider model modelId previousModel payloadModel payloadRoles
+responseId thinkingLevel level previousLevel reason outcome source messageType update scenario get op path action deliverAs
+behavior streamingBehavior position mode exposure errorMessage finalError throw status body parameters prepare settings models
+compare probe recordOnly recordHeaders parentId targetId fromId firstKeptEntryId messageEntryId toolResultEntryIds leaf
+branchTypes malformed timestamp version cwd signalAborted mimeType previousSessionFile targetSessionFile entry summaryEntry
+newLeafId oldLeafId sections $ev $arg $var $entry $model format
+"""
+
+PROTOCOL_KEYS: Final = frozenset(_KEYS.split())
 """Keys whose values are no free texts."""
 
-LITERALS: Final = frozenset({
-    "system", "user", "assistant", "toolResult", "custom", "compactionSummary", "branchSummary", "bashExecution", "text", "thinking",
-    "toolCall", "image", "errorMessage", "pending", "stop", "length", "toolUse", "error", "aborted", "deferred", "completed",
-    "message", "custom_message", "context_edit", "compaction", "branch_summary", "Tool", "tool", "not", "found", "ok", "conflicts",
-    "with", "Invalid", "boundary", "entries", "Operation", "was", "execution", "blocked", "Retry", "cancelled", "Context", "overflow",
-    "recovery", "failed", "true", "false", "null", "undefined", "none", "queued", "handled", "steer", "followUp", "nextTurn",
-})
+_WORDS: Final = """
+system user assistant toolResult custom compactionSummary branchSummary bashExecution text thinking toolCall image errorMessage
+pending stop length toolUse error aborted deferred completed message custom_message context_edit compaction branch_summary Tool
+tool not found ok conflicts with Invalid boundary entries Operation was execution blocked Retry cancelled Context overflow
+recovery failed true false null undefined none queued handled steer followUp nextTurn
+"""
+
+LITERALS: Final = frozenset(_WORDS.split())
 """Words the kernel, the format or the runner itself writes; left alone wherever they occur."""
 
 UNREAD_KEYS: Final = ("name", "topic", "description")

@@ -149,9 +149,7 @@ class Driver:
         else:
             await self._finish(number, step, done)
 
-    async def _finish(
-        self, number: int, step: Step, done: trio.Event, *, task_status: Starter = trio.TASK_STATUS_IGNORED
-    ) -> None:
+    async def _finish(self, number: int, step: Step, done: trio.Event, *, task_status: Starter = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         end: dict[str, Any] = {"ch": "driver", "step": number, "done": True}
         try:

@@ -9,10 +9,13 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import trio
 
 from camshaft.kernel.codec import decode_message
+from camshaft.kernel.entries import Entry
 from camshaft.kernel.messages import ImageBlock
+from camshaft.kernel.state import SessionState
 from tests.conformance.scenario.starting import Starter
 from tests.conformance.scenario.wire_paths import get, snaked, wire
 
@@ -82,15 +85,43 @@ async def clear_queue(seat: Any) -> dict[str, Any]:
     return {"steering": wire(cleared.steering), "followUp": wire(cleared.follow_up)}
 
 
-def entries(seat: Any) -> Sequence[Any]:
-    """All entries of the session in append order."""
-    found: Sequence[Any] = seat.session.get_entries()
-    return found
+@attrs.frozen(eq=False)
+class StateView:
+    """The session as extensions read it, from a snapshot of the host."""
+
+    _state: SessionState
+
+    def get_leaf_id(self) -> str | None:
+        """Id of the current position."""
+        return self._state.leaf_id
+
+    def get_entry(self, entry_id: str) -> Entry | None:
+        """An entry by id, or None."""
+        position = self._state.tree.position(entry_id)
+        return None if position is None else self._state.tree.entry(position)
+
+    def get_entries(self) -> Sequence[Entry]:
+        """All entries in file order."""
+        return tuple(self._state.tree.entries())
+
+    def get_branch(self) -> Sequence[Entry]:
+        """The entries from the root to the current position."""
+        leaf, tree = self._state.projection.leaf, self._state.tree
+        return () if leaf is None else tuple([tree.entry(each) for each in tree.branch(leaf)])
+
+    def get_session_name(self) -> str | None:
+        """The session's name, if it has one."""
+        return self._state.tree.name
+
+
+def view(seat: Any) -> StateView:
+    """The session, to read."""
+    return StateView(seat.state)
 
 
 def session_file(seat: Any) -> str | None:
     """Path of the session file, also before the file exists; None for a session without one."""
-    path: str | None = seat.session.get_session_file()
+    path: str | None = seat.session_file
     return path
 
 

@@ -131,9 +131,7 @@ async def _play(playing: Playing) -> None:
     if reply.get("hang") == "after":
         await playing.until_aborted()
     handle = freeze(reply["deferred"]) if "deferred" in reply else None
-    await playing.emit(
-        Ended(stop_reason=stop_reason_of(reply), error_message=reply.get("errorMessage"), usage=usage, deferred=handle)
-    )
+    await playing.emit(Ended(stop_reason=stop_reason_of(reply), error_message=reply.get("errorMessage"), usage=usage, deferred=handle))
 
 
 def blocks_of(reply: Reply) -> list[Mapping[str, Any]]:

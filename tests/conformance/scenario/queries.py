@@ -25,11 +25,6 @@ class _Nothing:
 _NOTHING: Final = _Nothing()
 
 
-def _view(place: Place) -> Any:
-    """The read-only view of the session."""
-    return place.context.session if place.context is not None else place.stage.seat.session
-
-
 def _idle(place: Place) -> bool:
     idle: bool = place.context.is_idle() if place.context is not None else place.stage.seat.is_idle
     return idle
@@ -66,7 +61,7 @@ def _system_prompt(place: Place) -> str:
 
 
 def _last_entry(place: Place) -> Any:
-    view = _view(place)
+    view = place.session()
     leaf = view.get_leaf_id()
     entry = view.get_entry(leaf) if leaf is not None else None
     return None if entry is None else entry_summary(entry)
@@ -88,7 +83,7 @@ def _context_usage(place: Place) -> Any:
 
 
 def _session_name(place: Place) -> Any:
-    name = _view(place).get_session_name()
+    name = place.session().get_session_name()
     return _NOTHING if name is None else name
 
 
@@ -119,8 +114,8 @@ QUERIES: Final[Mapping[str, Callable[[Place], Any]]] = {
     "allTools": _all_tools,
     "entryCount": lambda place: len(place.entries()),
     "lastEntry": _last_entry,
-    "leaf": lambda place: _view(place).get_leaf_id(),
-    "branchTypes": lambda place: [entry.type for entry in _view(place).get_branch()],
+    "leaf": lambda place: place.session().get_leaf_id(),
+    "branchTypes": lambda place: [entry.type for entry in place.session().get_branch()],
     "contextUsage": _context_usage,
     "sessionName": _session_name,
     "commands": _commands,

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import trio
 
-from tests.conformance.scenario.host_face import entries
+from tests.conformance.scenario.host_face import view
 from tests.conformance.scenario.recorder import Recorder
 from tests.conformance.scenario.templates import Sources
 
@@ -80,10 +80,12 @@ class Place:
 
     def entries(self) -> Sequence[Any]:
         """All entries of the current session in append order."""
-        if self.context is not None:
-            found: Sequence[Any] = self.context.session.get_entries()
-            return found
-        return entries(self.stage.seat)
+        found: Sequence[Any] = self.session().get_entries()
+        return found
+
+    def session(self) -> Any:
+        """The session, to read, as an extension does or as the host does."""
+        return self.context.session if self.context is not None else view(self.stage.seat)
 
     def sources(self) -> Sources:
         """Where templates of an action at this place take their values from."""

@@ -45,7 +45,7 @@ def fresh_folders() -> Iterator[Folders]:
 
 def scenario_world(folders: Folders) -> World:
     """The real world but for its clock and its environment."""
-    return attrs.evolve(real_world(), clock=FollowingClock(), environment={"HOME": str(folders.home)})
+    return attrs.evolve(real_world({"HOME": str(folders.home)}), clock=FollowingClock())
 
 
 def options_of(stage: Stage) -> OpenOptions:
@@ -104,10 +104,7 @@ def _file_text(stage: Stage, lines: list[Any]) -> str:
 
 
 def _provider(stage: Stage) -> Any:
-    if stage.port is not None:
-        provider = local_provider.provider_of(stage)
-    else:
-        provider = Replies(stage=stage, models=models_of(stage.scenario))
+    local = stage.port is not None
+    provider: Any = local_provider.provider_of(stage) if local else Replies(stage=stage, models=models_of(stage.scenario))
     stage.models = {model.reference: model for model in provider.models}
     return provider
-
