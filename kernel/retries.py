@@ -1,10 +1,10 @@
 """Which failed responses are tried again, which overflowed the context, and how long to wait.
 
 Theory of operation. Providers say these things in words only, so three tables of words decide
-(providers-and-models.md WIRE-25, WIRE-26, WIRE-29; this file is their one place). They are
-matched without regard to case and, unless a row says otherwise, anywhere in the text. A word
-that forbids a retry wins over one that allows it, and an overflow is never retried: it goes to
-compaction first (WIRE-28). A text in no table fails fast.
+(WIRE-25, WIRE-26, WIRE-29; this file is their one place). They are matched without regard to
+case and, unless a row says otherwise, anywhere in the text. A word that forbids a retry wins
+over one that allows it, and an overflow is never retried: it goes to compaction first
+(WIRE-28). A text in no table fails fast.
 """
 
 import re
