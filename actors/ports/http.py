@@ -14,7 +14,7 @@ never part of an error text: the password becomes an authorization header before
 """
 
 import base64
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -81,7 +81,7 @@ class HttpResponse(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Names in lower case; the values of a repeated header are joined with a comma."""
 
-    def chunks(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives, decompressed; to be read once. Raises HttpFailed."""
 
 
@@ -168,19 +168,24 @@ def _failed(error: Exception) -> HttpFailed:
         return HttpFailed("connect", _told(error))
     if isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, ValueError)):
         # These texts may quote parts of the url or of a header, a key with a line end for example, so they are not passed on.
-        return HttpFailed("invalid", f"{type(error).__name__}: the url or a header cannot be sent; expected http(s)://host[:port]/path")
+        return HttpFailed("invalid", "the url or a header cannot be sent; expected http(s)://host[:port]/path and headers without line ends")
     return HttpFailed("broken", _told(error))
 
 
-def _told(error: BaseException) -> str:
+def _told(error: Exception) -> str:
+    """The error and, if it says something else, what lies deepest below it."""
     deepest = error
-    while deepest.__cause__ is not None or (deepest.__context__ is not None and not deepest.__suppress_context__):
-        deepest = deepest.__cause__ or deepest.__context__ or deepest
-    texts = [_named(error)] if deepest is error or str(deepest) == str(error) else [_named(error), _named(deepest)]
-    return "; ".join(texts)
+    while True:
+        below = deepest.__cause__ or (None if deepest.__suppress_context__ else deepest.__context__)
+        if not isinstance(below, Exception):
+            break
+        deepest = below
+    if str(deepest) in ("", str(error)):
+        return _named(error)
+    return f"{_named(error)}; {_named(deepest)}"
 
 
-def _named(error: BaseException) -> str:
+def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 

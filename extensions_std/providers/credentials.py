@@ -1,0 +1,75 @@
+"""Credentials of a request, and how they become headers (WIRE-2, WIRE-3)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import attrs
+
+from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import EMPTY
+
+AUTH_HEADERS: Final = ("authorization", "cf-aig-authorization")
+"""Headers that count as a credential (STR-32)."""
+
+SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
+"""A header whose name contains one of these may carry a credential."""
+
+SECRET_MIN: Final = 8
+"""Shorter values are not cut out of texts: `local` or `ollama` as a key is no secret, and an ordinary word."""
+
+
+class AuthUnresolved(Exception):
+    """A request cannot be authorized; the text says what is missing, never a secret."""
+
+
+@attrs.frozen(kw_only=True)
+class Auth:
+    """Resolved credentials; nothing of them is in the repr."""
+
+    api_key: str | None = attrs.field(default=None, repr=False)
+    headers: Mapping[str, str | None] = attrs.field(default=EMPTY, repr=False)
+    """Of the provider and the model as configured; null removes."""
+    base_url: str | None = attrs.field(default=None, repr=False)
+    """Instead of the model's."""
+
+    def owns(self, layers: Sequence[Mapping[str, str | None]]) -> bool:
+        """Whether the request would carry a credential."""
+        merged = merged_headers(layers)
+        return bool(self.api_key) or any(merged.get(name) for name in AUTH_HEADERS)
+
+
+def merged_headers(layers: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
+    """Headers with lower-case names; later layers win, null removes (WIRE-3)."""
+    merged: dict[str, str | None] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            merged[name.lower()] = value
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def auth_headers(auth: Auth, layers: Sequence[Mapping[str, str | None]]) -> tuple[tuple[str, str], ...]:
+    """All headers of a request. The key's own header is the lowest layer: any configured one wins."""
+    key = {"authorization": f"Bearer {auth.api_key}"} if auth.api_key else {}
+    return tuple(merged_headers([key, *layers]).items())
+
+
+def secrets_of(auth: Auth, request_headers: Mapping[str, str | None] | None, model: Model) -> tuple[str, ...]:
+    """What must not appear in an error text, longest first."""
+    found = {auth.api_key or ""}
+    for headers in (auth.headers, request_headers or EMPTY, model.headers):
+        for name, value in headers.items():
+            if value and any(word in name.lower() for word in SECRET_WORDS):
+                found.update((value, value.rpartition(" ")[2]))
+    for url in (auth.base_url, model.base_url):
+        password = _password(url or "")
+        found.update((password, unquote(password)))
+    return tuple(sorted([each for each in found if len(each) >= SECRET_MIN], key=len, reverse=True))
+
+
+def _password(url: str) -> str:
+    try:
+        given = urlsplit(url).netloc.rpartition("@")[0]
+    except ValueError:
+        return ""
+    return given.partition(":")[2]

@@ -1,0 +1,285 @@
+"""From any list of messages to one that a model accepts: the steps that all wire APIs share (section 5.2).
+
+Theory of operation. A `Preparation` takes messages one by one and gives back those that are settled:
+nothing that comes later can change them. So a longer list costs only its new messages, and what was
+made of the old ones can be kept. `tail()` gives what must be added if the list ended here, without
+changing anything.
+
+It is total: whatever a branch holds (turns that failed, calls nobody answered, answers nobody asked
+for, calls of other models, unknown blocks), what comes out keeps these promises:
+
+    every tool call is followed by exactly one result, before anything else comes (WIRE-19)
+    no result without its call (WIRE-19a); no two calls of one message share an id
+    no failed or aborted answer (WIRE-18); no thinking of another model (WIRE-16)
+    no image for a model that takes none (WIRE-14)
+    a system message that stays in place never stands between a call and its result (WIRE-11)
+
+Input messages are never changed. Lone surrogates are left to the encoder (`clean`), which sees every text.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from camshaft.kernel.codec import dumps, encode
+from camshaft.kernel.messages import (
+    FAILED,
+    AssistantMessage,
+    Block,
+    Content,
+    ImageBlock,
+    ModelMessage,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolDeclaration,
+    ToolResultMessage,
+    UserMessage,
+    text_of,
+)
+from camshaft.kernel.models import Model
+from camshaft.kernel.partial_json import joined_halves
+from camshaft.kernel.persistent import Json
+
+NO_RESULT: Final = "No result provided"
+"""Text of the result that is made up for a call without one (WIRE-19)."""
+
+NO_IMAGES: Final = "(image omitted: model does not support images)"
+NO_TOOL_IMAGES: Final = "(tool image omitted: model does not support images)"
+
+CallId = Callable[[str], str]
+"""The target's rule for the id of a foreign call (WIRE-19b)."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_MAYBE_SURROGATE: Final = b"\\ud"
+
+
+# -- system messages (WIRE-10, CTX-19 to CTX-23) ------------------------------------------
+
+
+@attrs.define
+class PromptReplay:
+    """System messages replayed into one: texts, sections, tools. Add them in order."""
+
+    texts: list[str] = attrs.field(factory=list)
+    sections: dict[str, str] = attrs.field(factory=dict)
+    tools: dict[str, ToolDeclaration] = attrs.field(factory=dict)
+
+    def add(self, message: SystemMessage) -> None:
+        """Replays one more message; one with `replace` starts anew (CTX-21)."""
+        if message.replace:
+            self.texts, self.sections, self.tools = [], {}, {}
+        said = text_of(message.content)
+        if said:
+            self.texts.append(said)
+        for name, section in (message.sections or {}).items():
+            if section is None:
+                self.sections.pop(name, None)
+            elif isinstance(section, str):
+                self.sections[name] = section
+        for gone in message.tools_removed or ():
+            self.tools.pop(gone.name, None)
+        for tool in message.tools_added or ():
+            self.tools[tool.name] = tool
+
+    @property
+    def text(self) -> str:
+        """The rendered prompt."""
+        return "\n\n".join([*self.texts, *[section for section in self.sections.values() if section]])
+
+
+def in_place_text(message: SystemMessage) -> str:
+    """A later system message as the model reads it where it stands (WIRE-11)."""
+    parts = [text_of(message.content)]
+    for name, section in (message.sections or {}).items():
+        if section is None:
+            parts.append(f'Removed system prompt section "{name}".')
+        elif isinstance(section, str) and section:
+            parts.append(f'Updated system prompt section "{name}":\n\n{section}')
+    return "\n\n".join([part for part in parts if part])
+
+
+# -- messages ----------------------------------------------------------------------------
+
+
+@attrs.define
+class _Open:
+    """A call that waits for its result."""
+
+    original: str
+    sent: str
+    name: str
+
+
+@attrs.define
+class Preparation:
+    """See the header. `copied()` gives an independent one, O(open calls)."""
+
+    _model: Model
+    _call_id: CallId
+    _keeps_system: bool = False
+    """Whether system messages given to `add` stay in place; otherwise they are dropped here and replayed elsewhere."""
+    _open: list[_Open] = attrs.field(factory=list)
+    _held: list[SystemMessage] = attrs.field(factory=list)
+    """Wait for the results of the open calls."""
+
+    def add(self, message: ModelMessage) -> list[ModelMessage]:
+        """The messages that are settled now."""
+        match message:
+            case AssistantMessage():
+                return self._assistant(message)
+            case ToolResultMessage():
+                return self._result(message)
+            case UserMessage():
+                return [*self._closed(), self._user(message)]
+            case SystemMessage() if self._keeps_system:
+                if self._open:
+                    self._held.append(message)
+                    return []
+                return [message]
+        return []
+
+    def tail(self) -> list[ModelMessage]:
+        """What is missing if nothing follows. Changes nothing."""
+        return [*map(_no_result, self._open), *self._held]
+
+    def _closed(self) -> list[ModelMessage]:
+        done = self.tail()
+        self._open, self._held = [], []
+        return done
+
+    def _assistant(self, message: AssistantMessage) -> list[ModelMessage]:
+        if message.stop_reason in FAILED:
+            return []
+        before = self._closed()
+        is_own = (message.provider, message.api, message.model) == (self._model.provider, self._model.api, self._model.id)
+        content = tuple(self._blocks(message.content, is_own=is_own))
+        return [*before, attrs.evolve(message, content=content)]
+
+    def _blocks(self, blocks: Sequence[Block], *, is_own: bool) -> Iterator[Block]:
+        for block in blocks:
+            match block:
+                case ThinkingBlock():
+                    if is_own and (block.redacted or block.thinking_signature or block.thinking.strip()):
+                        yield block
+                case TextBlock():
+                    yield block if is_own or block.text_signature is None else attrs.evolve(block, text_signature=None)
+                case ToolCall():
+                    sent = self._unique(block.id if is_own else self._call_id(block.id))
+                    self._open.append(_Open(block.id, sent, block.name))
+                    signature = block.thought_signature if is_own else None
+                    yield attrs.evolve(block, id=sent, thought_signature=signature)
+
+    def _unique(self, wanted: str) -> str:
+        taken = {call.sent for call in self._open}
+        if wanted not in taken:
+            return wanted
+        number = 2
+        while f"{wanted}_{number}" in taken:
+            number += 1
+        return f"{wanted}_{number}"
+
+    def _result(self, message: ToolResultMessage) -> list[ModelMessage]:
+        """The answer to an open call; anything else answers a call that is not sent, or is answered already."""
+        call = next((call for call in self._open if call.original == message.tool_call_id), None)
+        if call is None:
+            return []
+        self._open.remove(call)
+        content = message.content if "image" in self._model.input else _without_images(message.content, NO_TOOL_IMAGES)
+        done: list[ModelMessage] = [attrs.evolve(message, tool_call_id=call.sent, content=content)]
+        if not self._open:
+            done += self._held
+            self._held = []
+        return done
+
+    def _user(self, message: UserMessage) -> UserMessage:
+        if isinstance(message.content, str) or "image" in self._model.input:
+            return message
+        return attrs.evolve(message, content=_without_images(message.content, NO_IMAGES))
+
+    def copied(self) -> "Preparation":
+        """One that goes on from here on its own."""
+        return attrs.evolve(self, open=list(self._open), held=list(self._held))
+
+
+def _no_result(call: _Open) -> ToolResultMessage:
+    return ToolResultMessage(
+        tool_call_id=call.sent, tool_name=call.name, content=(TextBlock(text=NO_RESULT),), is_error=True, timestamp=0
+    )
+
+
+def _without_images(content: Content, placeholder: str) -> tuple[Block, ...]:
+    """A run of images becomes one text."""
+    done: list[Block] = []
+    after_image = False
+    for block in content:
+        is_image = isinstance(block, ImageBlock)
+        if not is_image:
+            done.append(block)  # type: ignore[arg-type]  # the caller has ruled out a plain text
+        elif not after_image:
+            done.append(TextBlock(text=placeholder))
+        after_image = is_image
+    return tuple(done)
+
+
+# -- ids (WIRE-19b) ----------------------------------------------------------------------
+
+ID_MAX: Final = 40
+"""Longest tool-call id that OpenAI's chat completions take."""
+HASH_LENGTH: Final = 8
+
+
+def completions_call_id(provider: str) -> CallId:
+    """The rule of chat completions for the ids of foreign calls."""
+
+    def rule(id: str) -> str:
+        if "|" in id:
+            joined = _sanitised(id)
+            if len(joined) <= ID_MAX:
+                return joined
+            head = _sanitised(id.partition("|")[0])[: ID_MAX - HASH_LENGTH - 1]
+            return f"{head}_{short_hash(id)}"
+        return id[:ID_MAX] if provider == "openai" else id
+
+    return rule
+
+
+def short_hash(text: str) -> str:
+    """Eight of `[a-z0-9]`, the same for the same text."""
+    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    done = ""
+    for _ in range(HASH_LENGTH):
+        number, digit = divmod(number, len(digits))
+        done += digits[digit]
+    return done
+
+
+def _sanitised(id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", id)
+
+
+# -- encoding (WIRE-12) ------------------------------------------------------------------
+
+
+def clean(value: Json) -> Any:
+    """`value` without lone surrogates in any text or key; split pairs are joined."""
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATE.sub("", joined_halves(value))
+    if isinstance(value, dict):
+        return {clean(key): clean(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(item) for item in value]
+    return value
+
+
+def encoded(value: Json) -> bytes:
+    """Compact JSON, valid UTF-8 without lone surrogates. Clean input is encoded once."""
+    done = dumps(value)
+    if _MAYBE_SURROGATE in done:
+        return dumps(clean(encode(value)))
+    return done
