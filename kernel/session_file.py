@@ -47,6 +47,8 @@ class SessionImage:
     parents: Sequence[int]
     """Parent position, -1 for a root."""
     depths: Sequence[int]
+    in_order: bool
+    """Whether every parent comes before its children; only a damaged file is not so."""
     kinds: bytes
     index: dict[str, int]
     """Position by id, of duplicates the later; never changed after loading."""
@@ -187,6 +189,7 @@ def _scanned(data: bytes, start: int, number: int, diagnostics: list[Diagnostic]
     if len(index) < len(scan.ids):
         _note_duplicates(scan.ids, index, diagnostics)
     parents = _parents(scan, index, diagnostics)
+    depths = _depths(parents)
     bodies = scan.bodies.values()
     infos = [entry for entry in bodies if isinstance(entry, SessionInfoEntry)]
     return SessionImage(
@@ -194,7 +197,8 @@ def _scanned(data: bytes, start: int, number: int, diagnostics: list[Diagnostic]
         offsets=scan.offsets,
         ids=scan.ids,
         parents=parents,
-        depths=_depths(parents, scan.ids, diagnostics),
+        depths=_depths_out_of_order(parents, scan.ids, diagnostics) if depths is None else depths,
+        in_order=depths is not None,
         kinds=bytes(scan.kinds),
         index=index,
         labels={entry.target_id: entry for entry in bodies if isinstance(entry, LabelEntry)},
@@ -279,8 +283,8 @@ def _parents(scan: _Scan, index: dict[str, int], diagnostics: list[Diagnostic]) 
     return parents
 
 
-def _depths(parents: "array[int]", ids: list[str], diagnostics: list[Diagnostic]) -> Sequence[int]:
-    """Number of ancestors per entry, TANGLED above a cycle."""
+def _depths(parents: "array[int]") -> Sequence[int] | None:
+    """Number of ancestors per entry; None if some parent does not come before its child."""
     count = len(parents)
     if parents == array("q", range(-1, count - 1)):
         return range(count)
@@ -288,13 +292,13 @@ def _depths(parents: "array[int]", ids: list[str], diagnostics: list[Diagnostic]
     grow = depths.append
     for position, parent in enumerate(parents):
         if parent >= position:
-            return _depths_out_of_order(parents, ids, diagnostics)
+            return None
         grow(depths[parent] + 1 if parent >= 0 else 0)
     return depths
 
 
 def _depths_out_of_order(parents: "array[int]", ids: list[str], diagnostics: list[Diagnostic]) -> Sequence[int]:
-    """For files in which a child comes before its parent, or a cycle exists."""
+    """Number of ancestors where a child comes before its parent; TANGLED if they form a cycle."""
     unknown = -2
     depths = array("q", [unknown]) * len(parents)
     for first in range(len(parents)):

@@ -175,7 +175,7 @@ class Tree:
     def branch(self, position: int) -> Sequence[int]:
         """The path from its root to `position`, as positions (SES-39). O(branch); O(1) while nothing has branched."""
         depth = self.depth(position)
-        if depth == position:
+        if depth == position and (self.base is None or self.base.in_order):
             # So many ancestors only fit if every earlier entry is one of them.
             return range(position + 1)
         return tuple(self._climbed(position, depth))
