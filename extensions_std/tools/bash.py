@@ -283,10 +283,14 @@ def _shown(output: CapturedOutput, cut: Truncation) -> str:
     else:
         limit = f" ({size_text(OUTPUT_BYTES_MAX)} limit)" if cut.truncated_by == "bytes" else ""
         notice = f"Showing lines {cut.total_lines - cut.output_lines + 1}-{cut.total_lines} of {cut.total_lines}{limit}"
-    kept = f"Full output: {output.spill_path}" if output.spill_path else "The full output was not kept"
-    if output.spill_error is not None:
-        kept += f" ({error_code(output.spill_error)}: it is incomplete)"
-    return f"{cut.content}\n\n[{notice}. {kept}]"
+    return f"{cut.content}\n\n[{notice}. {_where_kept(output)}]"
+
+
+def _where_kept(output: CapturedOutput) -> str:
+    code = error_code(output.spill_error) if output.spill_error is not None else ""
+    if output.spill_path is None:
+        return f"The full output was not kept ({code})"
+    return f"Full output: {output.spill_path}" + (f" (incomplete: {code})" if code else "")
 
 
 def _below(shown: str, line: str) -> str:
