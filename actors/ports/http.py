@@ -167,8 +167,8 @@ def _failed(error: Exception) -> HttpFailed:
     if isinstance(error, (httpx2.ConnectError, httpx2.ProxyError)):
         return HttpFailed("connect", _told(error))
     if isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, ValueError)):
-        # These texts may quote parts of the url or of a header, a key with a line end for example, so they are not passed on.
-        return HttpFailed("invalid", "the url or a header cannot be sent; expected http(s)://host[:port]/path and headers without line ends")
+        # These texts may quote parts of the url or of a header, a key with a line end for example: they are not passed on.
+        return HttpFailed("invalid", "the url or a header cannot be sent; expected http(s)://host[:port]/path, headers without line ends")
     return HttpFailed("broken", _told(error))
 
 

@@ -24,7 +24,7 @@ BUILTIN: Final[Mapping[str, tuple[Model, ...]]] = {
         _openai("gpt-4o", "GPT-4o", Rates(input=2.5, output=10, cache_read=1.25)),
         _openai("gpt-4o-mini", "GPT-4o mini", Rates(input=0.15, output=0.6, cache_read=0.075)),
         _openai("gpt-5", "GPT-5", Rates(input=1.25, output=10, cache_read=0.125), context_window=400_000, max_tokens=128_000, **_THINKS),
-        _openai("o4-mini", "o4-mini", Rates(input=1.1, output=4.4, cache_read=0.275), context_window=200_000, max_tokens=100_000, **_THINKS),
+        _openai("o4-mini", "", Rates(input=1.1, output=4.4, cache_read=0.275), context_window=200_000, max_tokens=100_000, **_THINKS),
     ),
 }
 """Provider id to its models. Prices in USD per million tokens; `models.json` corrects what is out of date."""

@@ -11,7 +11,7 @@ import attrs
 
 from camshaft.extensions_std.providers.budget import output_cap, thinking_budget
 from camshaft.extensions_std.providers.compat import CompletionsFlags
-from camshaft.extensions_std.providers.completions_messages import Transcript, wire_tools
+from camshaft.extensions_std.providers.completions_messages import Transcript
 from camshaft.extensions_std.providers.preparation import encoded
 from camshaft.kernel.models import Model, clamp_level
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
@@ -47,12 +47,11 @@ def body_of(model: Model, flags: CompletionsFlags, transcript: Transcript, optio
     level = clamp_level(model, options.level) if model.reasoning and options.level != "off" else "off"
     cap = output_cap(model, transcript.estimate.tokens, options.max_tokens) if options.caps_output else options.max_tokens or 0
     mark = _cache_control(flags, options)
-    fields: dict[str, bytes] = {"model": encoded(model.id), "messages": transcript.wire_messages(mark), "stream": b"true"}
+    fields = {"model": encoded(model.id), "messages": b"", "stream": b"true"}
     plain = {**_cache_fields(model, flags, options), **_fixed_fields(flags, cap, options)}
     fields.update({name: encoded(value) for name, value in plain.items()})
-    tools = transcript.tools
-    if tools:
-        fields["tools"] = wire_tools(tools, flags, mark)
+    if transcript.tools:
+        fields["tools"] = transcript.tools_json(mark)
         if flags.zai_tool_stream:
             fields["tool_stream"] = b"true"
     elif flags.requires_tools_with_tool_history and transcript.has_tool_history:
@@ -62,7 +61,16 @@ def body_of(model: Model, flags: CompletionsFlags, transcript: Transcript, optio
     if options.tool_choice is not None and options.tool_choice != EMPTY:
         late = {"tool_choice": options.tool_choice, **late}
     fields.update({name: encoded(value) for name, value in late.items()})
-    return b"{" + b",".join([encoded(name) + b":" + value for name, value in fields.items()]) + b"}"
+    return _joined(fields, transcript.wire_messages(mark))
+
+
+def _joined(fields: Mapping[str, bytes], messages: list[bytes | bytearray]) -> bytes:
+    """The body; messages, by far the largest part, are copied once."""
+    pieces: list[bytes | bytearray] = []
+    for name, value in fields.items():
+        pieces += [b"," if pieces else b"{", encoded(name), b":"]
+        pieces += messages if name == "messages" and not value else [value]
+    return b"".join([*pieces, b"}"])
 
 
 def affinity_headers(flags: CompletionsFlags, options: CompletionsOptions) -> dict[str, str]:
@@ -122,9 +130,7 @@ def _routing(flags: CompletionsFlags) -> dict[str, Json]:
     return fields
 
 
-def _thinking_fields(
-    model: Model, flags: CompletionsFlags, level: str, cap: int, options: CompletionsOptions
-) -> dict[str, Json]:
+def _thinking_fields(model: Model, flags: CompletionsFlags, level: str, cap: int, options: CompletionsOptions) -> dict[str, Json]:
     """The fields of WIRE-66 and WIRE-67; nothing for a model that does not reason."""
     if not model.reasoning:
         return {}

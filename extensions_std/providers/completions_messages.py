@@ -1,8 +1,8 @@
 """Prepared messages as chat-completions messages, encoded once each (WIRE-63 to WIRE-65).
 
 Theory of operation. A `Transcript` follows the message list of one session. While the list only
-grows, a request costs its new messages: the JSON of each wire message is kept as bytes, in order,
-and a request joins them. Two things can undo that, and then everything is made again from the
+grows, a request costs its new messages: the JSON of all settled wire messages is kept in one buffer,
+and a request copies that once. Two things can undo that, and then everything is made again from the
 first message on: the list is not a continuation of the last one (a compaction, another branch), or
 what the old bytes rest on has changed (model, flags, grammar tools, a replay of the prompt that
 folds what stood in place). Lists are compared element by element, and the comparison of a message
@@ -12,7 +12,7 @@ Wire messages that could still change stay out of the kept list: results made up
 held system messages, and images of tool results, which follow the last result of a run of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -173,10 +173,10 @@ class Transcript:
     model: Model
     flags: CompletionsFlags
     _seen: list[ModelMessage] = attrs.field(factory=list, init=False)
-    _wire: list[bytes] = attrs.field(factory=list, init=False)
-    """Settled wire messages, without the leading system message."""
-    _marked: tuple[int, Wire] | None = attrs.field(default=None, init=False)
-    """Place and value of the last settled message that has text, for the cache mark (WIRE-69)."""
+    _settled: bytearray = attrs.field(factory=bytearray, init=False)
+    """Settled wire messages as JSON, with commas between them, without the leading system message."""
+    _marked: tuple[int, int, Wire] | None = attrs.field(default=None, init=False)
+    """Start, end and value of the last settled message that has text, for the cache mark (WIRE-69)."""
     _preparation: Preparation = attrs.field(init=False)
     _renderer: Renderer = attrs.field(init=False)
     _prompt: PromptReplay = attrs.field(init=False)
@@ -189,6 +189,8 @@ class Transcript:
     """Whether a message other than system ones was seen."""
     _has_tools: bool = attrs.field(default=False, init=False)
     """Whether a call or result was seen."""
+    _made: dict[str, tuple[object, bytes]] = attrs.field(factory=dict, init=False)
+    """The last JSON of the leading message and of the tools, with what it was made of."""
     estimate: InputEstimate = attrs.field(factory=InputEstimate, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -207,21 +209,40 @@ class Transcript:
                 return
         self._seen = now
 
-    def wire_messages(self, cache_control: Wire | None) -> bytes:
-        """The `messages` list, as JSON."""
+    def wire_messages(self, cache_control: Wire | None) -> list[bytes | bytearray]:
+        """The `messages` list as JSON, in pieces to be joined at once."""
         renderer = self._renderer.copied()
         rest: list[Wire] = []
         for message in self._preparation.tail():
             rest += renderer.add(message)
         rest += renderer.tail()
-        parts = [*self._wire, *map(encoded, rest)]
+        settled: list[bytes | bytearray] = [self._settled] if self._settled else []
         if cache_control is not None:
-            self._mark(parts, rest, cache_control)
+            settled = self._mark(rest, cache_control)
+        pieces: list[bytes | bytearray] = [b"["]
         text = self._leading.text
         if text:
-            content: Any = [{**_text_part(text), "cache_control": cache_control}] if cache_control else text
-            parts.insert(0, encoded({"role": self._renderer.system_role, "content": content}))
-        return b"[" + b",".join(parts) + b"]"
+            pieces += [self._remade("leading", (text, cache_control), self._leading_json), b"," if settled or rest else b""]
+        pieces += settled
+        for index, wire in enumerate(rest):
+            pieces += [b"," if settled or index else b"", encoded(wire)]
+        return [*pieces, b"]"]
+
+    def _leading_json(self, key: tuple[str, Wire | None]) -> bytes:
+        text, cache_control = key
+        content: Any = [{**_text_part(text), "cache_control": cache_control}] if cache_control else text
+        return encoded({"role": self._renderer.system_role, "content": content})
+
+    def tools_json(self, cache_control: Wire | None) -> bytes:
+        """The top-level `tools` list, as JSON. Raises ConstraintRefused."""
+        return self._remade("tools", (self.tools, cache_control), lambda key: wire_tools(key[0], self.flags, key[1]))
+
+    def _remade(self, name: str, key: Any, make: Callable[[Any], bytes]) -> bytes:
+        """What was made last, if it was made of the same."""
+        known = self._made.get(name)
+        if known is None or known[0] != key:
+            known = self._made[name] = (key, make(key))
+        return known[1]
 
     @property
     def tools(self) -> tuple[ToolDeclaration, ...]:
@@ -241,7 +262,7 @@ class Transcript:
     def _restart(self, messages: list[ModelMessage]) -> None:
         """Makes everything again: the leading message tells what cannot stay in place."""
         folded = self._fold_end(messages)
-        self._wire, self._marked, self._seen = [], None, messages
+        self._settled, self._marked, self._seen = bytearray(), None, messages
         self._prompt, self._leading, self._declared = PromptReplay(), PromptReplay(), set()
         self._has_others = self._has_tools = False
         self.estimate = InputEstimate()
@@ -298,18 +319,28 @@ class Transcript:
             self._has_tools = self._has_tools or isinstance(message, ToolResultMessage) or _has_calls(message)
         for prepared in self._preparation.add(message):
             for wire in self._renderer.add(prepared):
-                if self.flags.cache_control_format and _text_of_wire(wire):
-                    self._marked = (len(self._wire), wire)
-                self._wire.append(encoded(wire))
+                self._settle(wire)
 
-    def _mark(self, parts: list[bytes], rest: list[Wire], cache_control: Wire) -> None:
-        """Marks the last text of the last message that has one."""
-        place = self._marked
-        for offset, wire in enumerate(rest):
-            if _text_of_wire(wire):
-                place = (len(self._wire) + offset, wire)
-        if place is not None:
-            parts[place[0]] = encoded(_with_mark(place[1], cache_control))
+    def _settle(self, wire: Wire) -> None:
+        made = encoded(wire)
+        if self._settled:
+            self._settled += b","
+        start = len(self._settled)
+        self._settled += made
+        if self.flags.cache_control_format and _has_text(wire):
+            self._marked = (start, start + len(made), wire)
+
+    def _mark(self, rest: list[Wire], cache_control: Wire) -> list[bytes | bytearray]:
+        """The settled messages; the last text of the last message that has one is marked, here or in `rest`."""
+        settled: list[bytes | bytearray] = [self._settled] if self._settled else []
+        for index in reversed(range(len(rest))):
+            if _has_text(rest[index]):
+                rest[index] = _with_mark(rest[index], cache_control)
+                return settled
+        if self._marked is None:
+            return settled
+        start, end, wire = self._marked
+        return [bytes(self._settled[:start]), encoded(_with_mark(wire, cache_control)), bytes(self._settled[end:])]
 
 
 def wire_tool(tool: ToolDeclaration, flags: CompletionsFlags) -> Wire:
@@ -381,11 +412,11 @@ def _image_part(image: ImageBlock) -> Wire:
     return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}
 
 
-def _text_of_wire(wire: Wire) -> bool:
+def _has_text(wire: Wire) -> bool:
     content = wire.get("content")
-    if wire["role"] not in ("user", "assistant", "tool"):
+    if wire["role"] not in ("user", "assistant", "tool") or not content:
         return False
-    return bool(content) and (isinstance(content, str) or any(part["type"] == "text" for part in content))
+    return isinstance(content, str) or any(part["type"] == "text" for part in content)
 
 
 def _with_mark(wire: Wire, cache_control: Wire) -> Wire:

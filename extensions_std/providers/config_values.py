@@ -1,12 +1,10 @@
 """Templates in configured keys and headers: environment variables and commands (MOD-60, MOD-61, MOD-63)."""
 
 import re
-import subprocess
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-import trio
-
+from camshaft.actors.ports.processes import ProcessCommand, Processes
 from camshaft.extensions_std.providers.credentials import AuthUnresolved
 
 COMMAND_TIMEOUT_S: Final = 10.0
@@ -18,15 +16,32 @@ RunCommand = Callable[[str], Awaitable[str | None]]
 _PIECE: Final = re.compile(r"\$\$|\$!|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
-async def shell_output(command: str) -> str | None:
-    """Runs `command` in the shell, without input and with its errors discarded."""
-    with trio.move_on_after(COMMAND_TIMEOUT_S):
-        done = await trio.run_process(
-            ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, capture_stdout=True, stderr=subprocess.DEVNULL, check=False
-        )
-        said = done.stdout.decode("utf-8", "replace").strip()
-        return said if done.returncode == 0 and said else None
-    return None
+OUTPUT_MAX_BYTES: Final = 64 * 1024
+"""How much of a command's output is kept; a key is shorter."""
+
+
+def shell(processes: Processes, environment: Mapping[str, str], cwd: str) -> RunCommand:
+    """Runs commands in the shell of `processes`, without input and with their errors discarded."""
+
+    async def run(command: str) -> str | None:
+        said = bytearray()
+
+        async def keep(piece: bytes) -> None:
+            if len(said) < OUTPUT_MAX_BYTES:
+                said.extend(piece)
+
+        async def discard(_piece: bytes) -> None:
+            return
+
+        asked = ProcessCommand(arguments=("/bin/sh", "-c", command), cwd=cwd, environment=environment, timeout_s=COMMAND_TIMEOUT_S)
+        try:
+            end = await processes.run(asked, keep, on_errors=discard)
+        except OSError:
+            return None
+        text = said.decode("utf-8", "replace").strip()
+        return text if end.why == "exited" and end.exit_code == 0 and text else None
+
+    return run
 
 
 async def resolved(template: str, what: str, environment: Mapping[str, str], run: RunCommand) -> str:

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 
-from camshaft.actors.ports.http import Http
+from camshaft.actors.world import World
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
-from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved, shell_output
+from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved, shell
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, parsed
 from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, TransportLimits
@@ -60,18 +60,15 @@ Tell = Callable[[str], None]
 
 
 @attrs.frozen(kw_only=True)
-class ProviderPorts:
-    """What loaded providers use of the world."""
+class ProviderSettings:
+    """What a host may choose for all loaded providers."""
 
-    http: Http = attrs.field(repr=False)
-    clock: Callable[[], int] = lambda: 0
-    """Wall clock in ms."""
-    chance: random.Random = attrs.field(factory=lambda: random.Random(0), repr=False)
-    run_command: RunCommand = shell_output
-    """For keys that a command prints."""
-    read: Read = Path.read_bytes
     limits: TransportLimits = TransportLimits()
     identity: Identity = Identity()
+    chance: random.Random = attrs.field(factory=lambda: random.Random(0), repr=False)
+    """Spreads retry delays."""
+    read: Read = Path.read_bytes
+    """Reads the two files."""
 
 
 @attrs.define(kw_only=True)
@@ -88,22 +85,24 @@ class _Entry:
 
 
 def load_providers(
-    agent_dir: str | Path, environment: Mapping[str, str], ports: ProviderPorts, *, tell: Tell | None = None
+    agent_dir: str | Path, environment: Mapping[str, str], world: World, settings: ProviderSettings | None = None, tell: Tell | None = None
 ) -> tuple[CompletionsProvider, ...]:
     """All providers, built-in ones first; those without credentials say so in `configured()`.
 
     `tell` gets each fault as a text; without it the first fault raises ModelsFileError.
     """
+    chosen = settings or ProviderSettings()
     say = tell or _raise
     entries = {name: _Entry(name=name, models={model.id: model for model in models}) for name, models in _builtin(environment).items()}
-    configured = _read_object(Path(agent_dir) / MODELS_FILE, ports.read, say)
-    for name, raw in configured.items():
+    for name, raw in _configured(Path(agent_dir) / MODELS_FILE, chosen.read, say).items():
         try:
             entries[name] = _merged(entries.get(name), name, raw)
         except ModelsFileError as error:
-            say(f'Provider "{name}": {error}' if tell else str(error))
-    stored = _stored(Path(agent_dir) / AUTH_FILE, ports.read, say)
-    return tuple([_provider(entry, stored.get(entry.name), environment, ports) for entry in entries.values()])
+            say(f'Provider "{name}": {error}')
+    stored = _stored(Path(agent_dir) / AUTH_FILE, chosen.read, say)
+    run = shell(world.processes, environment, str(agent_dir))
+    keys = [_Keys(entry=entry, stored=stored.get(entry.name), environment=environment, run=run) for entry in entries.values()]
+    return tuple([_provider(each, world, chosen) for each in keys])
 
 
 def model_from_json(raw: Mapping[str, Any], provider: str) -> Model:
@@ -222,43 +221,68 @@ def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
 # -- providers ---------------------------------------------------------------------------
 
 
-def _provider(entry: _Entry, stored: Mapping[str, Any] | None, environment: Mapping[str, str], ports: ProviderPorts) -> CompletionsProvider:
-    models = tuple([attrs.evolve(model, base_url=_without_password(model.base_url)) for model in entry.models.values()])
-    urls = {model.id: model.base_url for model in entry.models.values()}
-    # A credential's own environment wins over that of the process (MOD-63).
-    scoped = {**environment, **(stored.get("env", EMPTY) if stored else EMPTY)}
-    template = _key_template(entry, stored, scoped)
+@attrs.frozen(kw_only=True, eq=False)
+class _Keys:
+    """How the requests of one provider are authorized."""
 
-    async def resolve(model: Model) -> Auth:
-        if stored is not None and stored.get("type") != "api_key":
+    entry: _Entry
+    stored: Mapping[str, Any] | None = attrs.field(repr=False)
+    environment: Mapping[str, str] = attrs.field(repr=False)
+    run: RunCommand = attrs.field(repr=False)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether a stored credential of a kind we cannot use owns the provider (MOD-73)."""
+        return self.stored is not None and self.stored.get("type") != "api_key"
+
+    @property
+    def needs_key(self) -> bool:
+        """Known vendors do; a provider of the file without key is one that needs none, a local server for example."""
+        return self.entry.name in BUILTIN or self.entry.name in ENVIRONMENT_KEYS
+
+    @property
+    def scoped(self) -> Mapping[str, str]:
+        """The environment; what is stored beside a key wins (MOD-63)."""
+        own = self.stored.get("env") if self.stored else None
+        return {**self.environment, **own} if isinstance(own, Mapping) else self.environment
+
+    def is_configured(self) -> bool:
+        """Runs no command (MOD-77)."""
+        template = _key_template(self.entry, self.stored, self.scoped)
+        if self.is_foreign:
+            return False
+        return not missing_variables(template, self.scoped) if template is not None else not self.needs_key
+
+    async def resolve(self, model: Model) -> Auth:
+        """Key and headers of one request. Raises AuthUnresolved."""
+        entry, scoped = self.entry, self.scoped
+        if self.is_foreign:
             raise AuthUnresolved(f"Provider is not configured: {entry.name}")
-        key = None if template is None else await resolved(template, f'API key for provider "{entry.name}"', scoped, ports.run_command)
+        template = _key_template(entry, self.stored, scoped)
+        key = None if template is None else await resolved(template, f'API key for provider "{entry.name}"', scoped, self.run)
         headers: dict[str, str | None] = {}
         for name, value in entry.headers.items():
-            headers[name] = await resolved(value, f'provider "{entry.name}" header "{name}"', scoped, ports.run_command)
+            headers[name.lower()] = await resolved(value, f'provider "{entry.name}" header "{name}"', scoped, self.run)
         for name, value in entry.model_headers.get(model.id, {}).items():
-            headers[name] = await resolved(value, f'model "{entry.name}/{model.id}" header "{name}"', scoped, ports.run_command)
-        return Auth(api_key=key, headers=headers, base_url=urls.get(model.id))
+            headers[name.lower()] = await resolved(value, f'model "{entry.name}/{model.id}" header "{name}"', scoped, self.run)
+        known = entry.models.get(model.id)
+        return Auth(api_key=key, headers=headers, base_url=known.base_url if known else None)
 
-    needs_key = entry.name in BUILTIN or entry.name in ENVIRONMENT_KEYS
 
-    def is_configured() -> bool:
-        if stored is not None and stored.get("type") != "api_key":
-            return False
-        return not missing_variables(template, scoped) if template is not None else not needs_key
-
+def _provider(keys: _Keys, world: World, settings: ProviderSettings) -> CompletionsProvider:
+    entry = keys.entry
     return CompletionsProvider(
         name=entry.name,
-        models=models,
-        http=ports.http,
-        resolve=resolve,
-        is_configured=is_configured,
-        needs_key=needs_key,
-        limits=ports.limits,
-        identity=ports.identity,
+        models=tuple([attrs.evolve(model, base_url=_without_password(model.base_url)) for model in entry.models.values()]),
+        http=world.http,
+        resolve=keys.resolve,
+        is_configured=keys.is_configured,
+        needs_key=keys.needs_key,
+        limits=settings.limits,
+        identity=settings.identity,
         level_params=entry.level_params,
-        clock=ports.clock,
-        chance=ports.chance,
+        clock=world.clock.now_ms,
+        chance=settings.chance,
     )
 
 
@@ -285,7 +309,7 @@ def _without_password(url: str) -> str:
 # -- files -------------------------------------------------------------------------------
 
 
-def _read_object(path: Path, read: Read, say: Tell) -> Mapping[str, Any]:
+def _configured(path: Path, read: Read, say: Tell) -> Mapping[str, Any]:
     try:
         return parsed(read(path), str(path))
     except FileNotFoundError:

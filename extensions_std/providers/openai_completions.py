@@ -176,8 +176,12 @@ class CompletionsProvider:
             url=f"{(auth.base_url or model.base_url).rstrip('/')}/chat/completions",
             headers=auth_headers(auth, layers),
             body=body,
-            idle_timeout_s=self._limits.idle_timeout_s,
+            idle_timeout_s=self._idle_limit(request.options.timeout_ms),
         )
+
+    def _idle_limit(self, asked_ms: int | None) -> float | None:
+        """What the request asks for, where 0 is no limit, else the provider's own (WIRE-30)."""
+        return self._limits.idle_timeout_s if asked_ms is None else asked_ms / 1000 or None
 
     def _transcript(self, model: Model, session_id: str | None) -> Transcript:
         """The transcript to continue; a model that is not the same value any more starts anew."""
@@ -316,7 +320,7 @@ class _Talk:
         """Emits up to an `Ended`, which is kept for the end."""
         for item in items:
             if isinstance(item, Ended):
-                self.ended = attrs.evolve(item, error_message=self.told(item.error_message)) if item.error_message else item
+                self.ended = self._told_end(item)
                 return
             before = self.scope.deadline
             self.scope.deadline = math.inf
@@ -332,6 +336,12 @@ class _Talk:
         if self.ended is None:
             usage = self.reader.usage if self.reader is not None else None
             self.ended = Ended("error", self.told(text), usage=usage)
+
+    def _told_end(self, item: Ended) -> Ended:
+        if not item.error_message:
+            return item
+        reason = item.raw_stop_reason
+        return attrs.evolve(item, error_message=self.told(item.error_message), raw_stop_reason=reason and self.told(reason))
 
     def told(self, text: str) -> str:
         """An error text that holds no secret."""

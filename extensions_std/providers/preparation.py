@@ -207,9 +207,7 @@ class Preparation:
 
 
 def _no_result(call: _Open) -> ToolResultMessage:
-    return ToolResultMessage(
-        tool_call_id=call.sent, tool_name=call.name, content=(TextBlock(text=NO_RESULT),), is_error=True, timestamp=0
-    )
+    return ToolResultMessage(tool_call_id=call.sent, tool_name=call.name, content=(TextBlock(text=NO_RESULT),), is_error=True, timestamp=0)
 
 
 def _without_images(content: Content, placeholder: str) -> tuple[Block, ...]:

@@ -365,9 +365,7 @@ class ScriptedProvider:
     async def _message(self, message: AssistantMessage, play: "_Play") -> None:
         play.usage = self._usage(play.request, message)
         level = message.provider_thinking_level
-        await play.send(
-            Started(response_id=message.response_id, response_model=message.response_model, provider_thinking_level=level)
-        )
+        await play.send(Started(response_id=message.response_id, response_model=message.response_model, provider_thinking_level=level))
         for index, block in enumerate(message.content):
             for item in self._block_items(index, block):
                 await play.send(item, delay_s=self._delay_of(item))

@@ -1,0 +1,231 @@
+"""models.json gives providers, or says exactly what is wrong with it."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from camshaft.actors.world import World, real_world
+from camshaft.extensions_std.providers.config_values import missing_variables, resolved
+from camshaft.extensions_std.providers.credentials import AuthUnresolved
+from camshaft.extensions_std.providers.models_json import ProviderSettings, load_providers
+from camshaft.extensions_std.providers.models_schema import ModelsFileError
+from camshaft.extensions_std.providers.openai_completions import CompletionsProvider
+from camshaft.kernel.models import Model, Rates
+from camshaft.kernel.persistent import FrozenDict
+from tests.extensions_std.providers.asking import FakeHttp, FakeResponse, ask
+
+LOCAL = {"baseUrl": "http://127.0.0.1:8080/v1", "api": "openai-completions", "models": [{"id": "qwen"}]}
+
+
+def _reader(**files: object) -> Callable[[Path], bytes]:
+    """Files of an agent directory that exists only here; a text is the file as it is."""
+
+    def read(path: Path) -> bytes:
+        if path.stem not in files:
+            raise FileNotFoundError(path)
+        content = files[path.stem]
+        return content.encode() if isinstance(content, str) else json.dumps(content).encode()
+
+    return read
+
+
+def _world(*answers: FakeResponse) -> World:
+    return attrs.evolve(real_world({}), http=FakeHttp(answers or [FakeResponse(status=500)]))
+
+
+def _loaded(
+    models: object, environment: Mapping[str, str] | None = None, **files: object
+) -> tuple[dict[str, CompletionsProvider], list[str]]:
+    told: list[str] = []
+    settings = ProviderSettings(read=_reader(models=models, **files))
+    providers = load_providers("/agent", environment or {}, _world(), settings, told.append)
+    return {provider.name: provider for provider in providers}, told
+
+
+async def _header(models: object, environment: Mapping[str, str], name: str = "authorization", **files: object) -> str | None:
+    """What a request of provider `local` sends in a header, or the error it ends with."""
+    world = _world()
+    settings = ProviderSettings(read=_reader(models=models, **files))
+    provider = next(each for each in load_providers("/", environment, world, settings) if each.name == "local")
+    asked = await ask(provider)
+    assert isinstance(world.http, FakeHttp)
+    assert asked.message is not None
+    return dict(world.http.requests[0].headers).get(name) if world.http.requests else asked.message.error_message
+
+
+def test_local_server_needs_only_a_url_and_a_model() -> None:
+    providers, told = _loaded({"providers": {"local": LOCAL}})
+
+    assert told == []
+    assert providers["local"].configured()
+    assert providers["local"].models == (
+        Model(id="qwen", name="qwen", provider="local", api="openai-completions", base_url="http://127.0.0.1:8080/v1"),
+    )
+
+
+def test_comments_trailing_commas_and_a_byte_order_mark_are_accepted() -> None:
+    text = '\ufeff{ // providers\n "providers": { /* one */ "local": ' + json.dumps(LOCAL)[:-1] + ', "name": "a // b, ]", }, }, }'
+
+    providers, told = _loaded(text)
+
+    assert told == []
+    assert "local" in providers
+
+
+def test_missing_file_leaves_the_builtin_provider() -> None:
+    providers = load_providers("/agent", {"OPENAI_API_KEY": "k"}, _world(), ProviderSettings(read=_reader()))
+
+    assert [provider.name for provider in providers] == ["openai"]
+    assert providers[0].configured()
+
+
+def test_builtin_provider_without_key_is_not_configured() -> None:
+    assert not load_providers("/agent", {"OPENAI_API_KEY": " "}, _world(), ProviderSettings(read=_reader()))[0].configured()
+
+
+def test_environment_may_replace_the_url_of_the_builtin_provider() -> None:
+    environment = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://proxy/v1"}
+
+    models = load_providers("/agent", environment, _world(), ProviderSettings(read=_reader()))[0].models
+
+    assert {model.base_url for model in models} == {"http://proxy/v1"}
+
+
+def test_every_fault_of_a_file_is_told_with_its_place_value_and_expectation() -> None:
+    broken = {
+        "providers": {"p": {**LOCAL, "baseUrl": "", "models": [{"id": "a", "reasoning": "yes", "cost": {"input": -1}}, {"name": "x"}]}}
+    }
+
+    providers, told = _loaded(broken)
+
+    assert list(providers) == ["openai"]
+    assert told == [
+        "Invalid models.json schema:\n"
+        "  - providers.p.baseUrl: expected a non-empty text, got ''\n"
+        "  - providers.p.models.0.reasoning: expected true or false, got 'yes'\n"
+        "  - providers.p.models.0.cost.input: expected a number of at least 0, got -1\n"
+        "  - providers.p.models.1.id: missing; expected a non-empty text\n"
+        "\nFile: /agent/models.json"
+    ]
+
+
+def test_text_that_is_no_json_is_told_with_the_file() -> None:
+    with pytest.raises(ModelsFileError, match=r"Failed to parse models.json: (?s:.*)File: /agent/models.json"):
+        load_providers("/agent", {}, _world(), ProviderSettings(read=_reader(models="{")))
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        ({}, 'Provider bad: must specify "baseUrl", "headers", "compat", "modelOverrides", or "models".'),
+        ({"api": "openai-completions", "models": [{"id": "m"}]}, 'Provider bad: "baseUrl" is required when defining custom models.'),
+        ({"baseUrl": "u", "models": [{"id": "m"}]}, 'Provider bad, model m: no "api" specified. Set at provider or model level.'),
+        ({"baseUrl": "u", "api": "x", "models": [{"id": "m"}]}, "Provider bad, model m: No API provider registered for api: x"),
+        ({**LOCAL, "models": [{"id": "m", "maxTokens": 0}]}, "Provider bad, model m: invalid maxTokens 0"),
+    ],
+)
+def test_entry_that_makes_no_sense_leaves_the_others_alone(entry: dict[str, Any], text: str) -> None:
+    providers, told = _loaded({"providers": {"bad": entry, "local": LOCAL}})
+
+    assert list(providers) == ["openai", "local"]
+    assert len(told) == 1
+    assert told[0].startswith(f'Provider "bad": {text}')
+
+
+def test_entry_replaces_a_known_model_entirely_and_overrides_come_last() -> None:
+    entry = {
+        "compat": {"supportsStore": False},
+        "models": [{"id": "gpt-4o", "maxTokens": 5}],
+        "modelOverrides": {"gpt-4.1": {"cost": {"input": 9}, "compat": {"vllmPriority": 1}}, "unknown": {"name": "x"}},
+    }
+    providers, told = _loaded({"providers": {"openai": entry}})
+
+    models = {model.id: model for model in providers["openai"].models}
+
+    assert told == []
+    assert (models["gpt-4o"].max_tokens, models["gpt-4o"].cost, models["gpt-4o"].input) == (5, Rates(), ("text",))
+    assert models["gpt-4.1"].cost == Rates(input=9, output=8, cache_read=0.5)
+    assert models["gpt-4.1"].compat == FrozenDict({"supportsStore": False, "vllmPriority": 1})
+    assert "unknown" not in models
+
+
+async def test_key_and_headers_are_resolved_at_the_request() -> None:
+    entry = {**LOCAL, "apiKey": "pre-$KEY", "headers": {"X-Team": "${TEAM}", "X-Cost": "5$$"}}
+    models = {"providers": {"local": entry}}
+    environment = {"KEY": "abc", "TEAM": "red"}
+
+    assert await _header(models, environment) == "Bearer pre-abc"
+    assert await _header(models, environment, "x-team") == "red"
+    assert await _header(models, environment, "x-cost") == "5$"
+
+
+async def test_unresolved_key_names_the_variables_that_are_missing() -> None:
+    text = await _header({"providers": {"local": {**LOCAL, "apiKey": "$A-$B"}}}, {"B": " "})
+
+    assert text == 'Failed to resolve API key for provider "local" from environment variables: A, B'
+
+
+async def test_key_may_be_printed_by_a_command() -> None:
+    assert await _header({"providers": {"local": {**LOCAL, "apiKey": "!echo ' k '"}}}, {}) == "Bearer k"
+
+
+async def test_command_that_fails_is_named() -> None:
+    text = await _header({"providers": {"local": {**LOCAL, "apiKey": "!exit 3"}}}, {})
+
+    assert text == 'Failed to resolve API key for provider "local" from shell command: exit 3'
+
+
+async def test_stored_key_comes_before_that_of_the_entry_and_brings_its_environment() -> None:
+    stored = {"local": {"type": "api_key", "key": "$OWN", "env": {"OWN": "stored"}}}
+
+    assert await _header({"providers": {"local": {**LOCAL, "apiKey": "entry"}}}, {"OWN": "process"}, auth=stored) == "Bearer stored"
+
+
+async def test_stored_key_that_does_not_resolve_is_an_error_not_another_key() -> None:
+    stored = {"local": {"type": "api_key", "key": "$GONE"}}
+
+    text = await _header({"providers": {"local": {**LOCAL, "apiKey": "entry"}}}, {}, auth=stored)
+
+    assert text == 'Failed to resolve API key for provider "local" from environment variable: GONE'
+
+
+async def test_stored_login_that_we_cannot_use_owns_the_provider() -> None:
+    text = await _header({"providers": {"local": LOCAL}}, {}, auth={"local": {"type": "oauth", "access": "a"}})
+
+    assert text == "Provider is not configured: local"
+
+
+@pytest.mark.parametrize(
+    ("template", "value"),
+    [
+        ("a$FOO-b", "axx-b"),
+        ("${FOO}y", "xxy"),
+        ("${bad-name}", "${bad-name}"),
+        ("${FOO", "${FOO"),
+        ("$", "$"),
+        ("cost$", "cost$"),
+        ("$!x", "!x"),
+    ],
+)
+def test_templates_are_read_as_written(template: str, value: str) -> None:
+    async def nothing(_command: str) -> str | None:
+        return None
+
+    assert trio.run(resolved, template, "x", {"FOO": "xx"}, nothing) == value
+
+
+def test_each_missing_variable_is_named_once() -> None:
+    assert missing_variables("$A$B$A${C}", {"B": "b"}) == ("A", "C")
+
+
+async def test_unresolved_value_never_shows_another_one() -> None:
+    async def nothing(_command: str) -> str | None:
+        return None
+
+    with pytest.raises(AuthUnresolved, match="^Failed to resolve key from environment variable: GONE$"):
+        await resolved("$THERE$GONE", "key", {"THERE": "canary"}, nothing)
