@@ -504,18 +504,22 @@ def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], 
                 if not isinstance(value, Mapping):
                     raise CodecError("", value, f"an object ({cls.__name__})")
             extra: dict[str, Json] = {}
-            if prepare is not None:
+            if prepare is not None and not (wire_names and type(value.get("content")) is list):
                 value, extra = prepare(value)
             found = _read_rows(value, rows, tag, extra)
-            if not required.keys() <= found.keys():
-                missing = next(json_name for name, json_name in required.items() if name not in found)
-                raise CodecError(missing, None, "a value; it is missing")
             if extra:
                 if keeps_extra:
                     found["extra"] = FrozenDict(extra)
                 else:
                     _refuse_unknown(cls, extra, rows)
-            return cls(**found)
+            try:
+                return cls(**found)
+            except TypeError:
+                # Cheaper than looking before each construction; a class has no other reason to raise it.
+                missing = [json_name for name, json_name in required.items() if name not in found]
+                if not missing:
+                    raise
+                raise CodecError(missing[0], None, "a value; it is missing") from None
 
         return structure
 

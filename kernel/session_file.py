@@ -190,6 +190,8 @@ def _scanned(data: bytes, start: int, number: int, diagnostics: list[Diagnostic]
         _note_duplicates(scan.ids, index, diagnostics)
     parents = _parents(scan, index, diagnostics)
     depths = _depths(parents)
+    if depths is None and _cut_own_parents(parents, scan.ids, diagnostics):
+        depths = _depths(parents)
     bodies = scan.bodies.values()
     infos = [entry for entry in bodies if isinstance(entry, SessionInfoEntry)]
     return SessionImage(
@@ -269,18 +271,23 @@ def _note_duplicates(ids: list[str], index: dict[str, int], diagnostics: list[Di
 
 
 def _parents(scan: _Scan, index: dict[str, int], diagnostics: list[Diagnostic]) -> "array[int]":
-    """Parent positions; a parent that is missing, or the entry itself, makes a root."""
+    """Parent positions; a missing parent makes a root."""
     get: Callable[[Any, int], int] = index.get
     parents = array("q", [get(parent, -1) for parent in scan.above])
     if parents.count(-1) > scan.above.count(None):
         for position, parent in enumerate(scan.above):
             if parents[position] < 0 and parent is not None:
                 diagnostics.append(Diagnostic(None, f"entry {scan.ids[position]!r}: parent {parent!r} is missing; its path ends there"))
-    for position, found in enumerate(parents):
-        if found == position:
-            parents[position] = -1
-            diagnostics.append(Diagnostic(None, f"entry {scan.ids[position]!r} is its own parent; it counts as a root"))
     return parents
+
+
+def _cut_own_parents(parents: "array[int]", ids: list[str], diagnostics: list[Diagnostic]) -> bool:
+    """Makes roots of entries that are their own parents; whether there were any."""
+    own = [position for position, parent in enumerate(parents) if parent == position]
+    for position in own:
+        parents[position] = -1
+        diagnostics.append(Diagnostic(None, f"entry {ids[position]!r} is its own parent; it counts as a root"))
+    return bool(own)
 
 
 def _depths(parents: "array[int]") -> Sequence[int] | None:
