@@ -63,9 +63,7 @@ class BoundaryRule:
 
 RULES: Final[Mapping[BoundaryKind, BoundaryRule]] = {
     "turn_end": BoundaryRule(queued_makes_runnable="always", continues_after=frozenset({"completed"})),
-    "agent_before_settle": BoundaryRule(
-        queued_makes_runnable="after an assistant", continues_after=frozenset({"completed", "error"})
-    ),
+    "agent_before_settle": BoundaryRule(queued_makes_runnable="after an assistant", continues_after=frozenset({"completed", "error"})),
 }
 
 
@@ -105,9 +103,7 @@ class BoundaryContext:
     def pending_messages(self) -> tuple[Message, ...]:
         """What the next turn would take from the queues, then all held messages (BND-3)."""
         queues = self.queues
-        waiting, mode = (
-            (queues.steering, queues.steering_mode) if queues.steering else (queues.follow_up, queues.follow_up_mode)
-        )
+        waiting, mode = (queues.steering, queues.steering_mode) if queues.steering else (queues.follow_up, queues.follow_up_mode)
         polled = waiting if mode == "all" else waiting[:1]
         return (*[item.message for item in polled], *queues.held)
 
@@ -141,9 +137,7 @@ def begin(kind: BoundaryKind, now: SessionState) -> Proposal:
     return Proposal(kind=kind, context=BoundaryContext(kind=kind, projection=now.projection, queues=now.queues))
 
 
-def reduce(
-    proposal: Proposal, result: BoundaryResult | None, now: SessionState, at_ms: int, extension: str
-) -> tuple[Proposal, str | None]:
+def reduce(proposal: Proposal, result: BoundaryResult | None, now: SessionState, at_ms: int, extension: str) -> tuple[Proposal, str | None]:
     """The proposal after one handler, and the error to report against its extension, if any.
 
     `result` None means the handler returned nothing or raised; the preview is rebuilt all the same.
@@ -219,9 +213,7 @@ def _read(item: object) -> Draft | Rejection:
     return draft
 
 
-def _entry(
-    draft: Draft, entry_id: str, at_ms: int, now: SessionState, tree: Tree, projection: Projection
-) -> Entry | Rejection:
+def _entry(draft: Draft, entry_id: str, at_ms: int, now: SessionState, tree: Tree, projection: Projection) -> Entry | Rejection:
     """The entry of one draft on top of `projection`."""
     parent = None if projection.leaf is None else tree.id_at(projection.leaf)
     at = iso(at_ms)

@@ -38,6 +38,8 @@ from camshaft.kernel.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
+    blocks_of,
+    text_of,
 )
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, Json, freeze, thaw
@@ -485,6 +487,8 @@ class Hook:
     merge: Merge = _kept
     on_raise: Merge = _kept
     """As `merge`, with the error text in place of the result."""
+    on_cut: Merge | None = None
+    """What a handler does that was ended by force; None: as `on_raise` (LOOP-71)."""
     fail_closed: Merge | None = None
     """What a raise does when the handler asked for it; None: not allowed."""
     awaited: bool = True
@@ -505,6 +509,12 @@ def _merge_input(plan: InputPlan, _event: InputEvent, result: InputResult | None
 
 def _close_input(plan: InputPlan, _event: InputEvent, _error: str, _now: Now) -> Merged:
     return Merged(subject=attrs.evolve(plan, handled=True), stop=True)
+
+
+def prompt_parts(message: UserMessage) -> tuple[str, tuple[ImageBlock, ...] | None]:
+    """The text of a prompt and its images, None without any, as `before_agent_start` shows them."""
+    images = tuple([block for block in blocks_of(message.content) if isinstance(block, ImageBlock)])
+    return text_of(message.content), images or None
 
 
 def _show_start(plan: StartPlan) -> BeforeAgentStartEvent:
@@ -534,9 +544,7 @@ def _edited_start(plan: StartPlan, event: BeforeAgentStartEvent) -> tuple[StartP
     return attrs.evolve(plan, options=options), tuple([f"Invalid system prompt section name: {name}" for name in bad])
 
 
-def _merge_start(
-    plan: StartPlan, event: BeforeAgentStartEvent, result: BeforeAgentStartResult | None, _now: Now
-) -> Merged:
+def _merge_start(plan: StartPlan, event: BeforeAgentStartEvent, result: BeforeAgentStartResult | None, _now: Now) -> Merged:
     plan, complaints = _edited_start(plan, event)
     if result is not None and result.message is not None:
         plan = attrs.evolve(plan, added=(*plan.added, result.message))
@@ -586,9 +594,7 @@ def _show_transcript(transcript: tuple[Message, ...]) -> ContextWithSystemEvent:
     return ContextWithSystemEvent(messages=[thawed(message) for message in transcript])
 
 
-def _merge_transcript(
-    transcript: tuple[Message, ...], event: ContextWithSystemEvent, result: ContextResult | None, _now: Now
-) -> Merged:
+def _merge_transcript(transcript: tuple[Message, ...], event: ContextWithSystemEvent, result: ContextResult | None, _now: Now) -> Merged:
     returned = event.messages if result is None or result.messages is None else result.messages
     if not isinstance(returned, (list, tuple)):
         return Merged(subject=transcript, complaints=(f"context_with_system handler returned {returned!r} for messages, not a list",))
@@ -602,9 +608,7 @@ def _merge_transcript(
     return Merged(subject=messages, complaints=(warning,) if lost else ())
 
 
-def _merge_message_end(
-    subject: MessageEndEvent, _event: MessageEndEvent, result: MessageEndResult | None, _now: Now
-) -> Merged:
+def _merge_message_end(subject: MessageEndEvent, _event: MessageEndEvent, result: MessageEndResult | None, _now: Now) -> Merged:
     if result is None or result.message is None:
         return Merged(subject=subject)
     if result.message.role != subject.message.role:
@@ -639,9 +643,7 @@ def _blocked_gate(gate: CallGate, _event: ToolCallEvent, error: str, _now: Now) 
     return Merged(subject=attrs.evolve(gate, blocked=error), stop=True)
 
 
-def _merge_tool_result(
-    subject: ToolResultEvent, _event: ToolResultEvent, result: ToolResultPatch | None, _now: Now
-) -> Merged:
+def _merge_tool_result(subject: ToolResultEvent, _event: ToolResultEvent, result: ToolResultPatch | None, _now: Now) -> Merged:
     if result is None:
         return Merged(subject=subject)
     changes: dict[str, Any] = {
@@ -679,11 +681,15 @@ def _show_settle(subject: SettleSubject) -> AgentBeforeSettleEvent:
     )
 
 
-def _merge_boundary(
-    subject: TurnSubject | SettleSubject, _event: object, result: BoundaryResult | None, now: Now
-) -> Merged:
+def _merge_boundary(subject: TurnSubject | SettleSubject, _event: object, result: BoundaryResult | None, now: Now) -> Merged:
     proposal, report = boundary.reduce(subject.proposal, result, now.state, now.at_ms, now.extension)
     return Merged(subject=attrs.evolve(subject, proposal=proposal), complaints=() if report is None else (report,))
+
+
+def _cut_boundary(subject: TurnSubject | SettleSubject, _event: object, _error: str, _now: Now) -> Merged:
+    """A fold that was cut commits nothing."""
+    nothing = attrs.evolve(subject.proposal, entries=(), continue_=False, valid=True)
+    return Merged(subject=attrs.evolve(subject, proposal=nothing), stop=True)
 
 
 def _failed_boundary(subject: TurnSubject | SettleSubject, event: object, _error: str, now: Now) -> Merged:
@@ -743,6 +749,7 @@ _ROWS: Final = (
         show=_show_turn,
         merge=_merge_boundary,
         on_raise=_failed_boundary,
+        on_cut=_cut_boundary,
     ),
     Hook(name="agent_end", event=AgentEndEvent),
     Hook(
@@ -752,6 +759,7 @@ _ROWS: Final = (
         show=_show_settle,
         merge=_merge_boundary,
         on_raise=_failed_boundary,
+        on_cut=_cut_boundary,
     ),
     Hook(name="agent_settled", event=AgentSettledEvent),
     Hook(name="model_select", event=ModelSelectEvent),

@@ -828,9 +828,7 @@ REGIONS: Final[tuple[tuple[int, frozenset[State], State, str], ...]] = (
 """Where a raise in an effect or an action leads: number, states, next, rules. Row 68, the second
 fault of a low-level run or a fault while faulting, leads to `settling` as well."""
 
-_ROWS_OF: Final[Mapping[State, tuple[Row, ...]]] = {
-    state: tuple([row for row in TABLE if row.state is state]) for state in State
-}
+_ROWS_OF: Final[Mapping[State, tuple[Row, ...]]] = {state: tuple([row for row in TABLE if row.state is state]) for state in State}
 
 
 def step(run: Run, on: On, view: View, below: Row | None = None) -> Step:

@@ -13,7 +13,8 @@ its preflight runs) and RUN are busy; COMPACTING refuses prompts. A claim made w
 is deferred by the seat until the dispatch of `agent_settled` is over (LOOP-42).
 
 A queued input has one fate. Its record is written when it is accepted, its entry id is
-reserved then; it leaves the queue when that entry is appended or a fate record ends it.
+reserved then. It leaves the queues when its delivery is announced, and its record is open
+until that entry is appended or a fate record ends it.
 """
 
 from collections.abc import Sequence
@@ -106,7 +107,7 @@ class Queues:
     steering: tuple[Queued, ...] = ()
     follow_up: tuple[Queued, ...] = ()
     taken: tuple[Queued, ...] = ()
-    """Polled for delivery; still count as queued until their entry exists (QUE-6)."""
+    """Polled for delivery; still count as queued until the delivery is announced (QUE-6)."""
     next_turn: tuple[Queued, ...] = ()
     """For the starting messages of the next run (LOOP-8)."""
     held: tuple[CustomMessage, ...] = ()
@@ -321,6 +322,13 @@ class Take:
 
 
 @attrs.frozen(kw_only=True)
+class AnnounceDelivery:
+    """A taken message is about to be delivered: it no longer counts as queued (QUE-6)."""
+
+    input_id: str
+
+
+@attrs.frozen(kw_only=True)
 class ClearQueues:
     """Empty both queues; taken messages are neither returned nor removed (QUE-14)."""
 
@@ -429,6 +437,7 @@ Command = (
     | Unclaim
     | PlanRun
     | Take
+    | AnnounceDelivery
     | ClearQueues
     | Hold
     | FlushHeld
@@ -463,7 +472,7 @@ class Commit:
     records: tuple[Record, ...] = ()
     decision: Decision | None = None
     queues: Queues | None = None
-    """The queues from now on, before the entries discharge theirs; None: unchanged."""
+    """The queues from now on; None: unchanged."""
     live: Live | None = None
     selection: Selection | None = None
     leaf: int | None = None
@@ -500,7 +509,7 @@ def decide(state: SessionState, command: Command, stamps: Stamps) -> Commit | Re
             return _decide_append(state, command, stamps)
         case RecordSelection() | SelectModel() | SelectLevel() | SelectTools():
             return _decide_selection(state, command, stamps)
-        case Enqueue() | Take() | ClearQueues() | Hold() | FlushHeld() | SetQueueMode():
+        case Enqueue() | Take() | AnnounceDelivery() | ClearQueues() | Hold() | FlushHeld() | SetQueueMode():
             return _decide_queue(state, command, stamps)
         case MoveLeaf():
             return _decide_leaf(state, command)
@@ -555,9 +564,7 @@ def _decide_append(
         case SetLabel(target_id=target):
             if state.tree.position(target) is None:
                 return Rejection(f"Entry {target} not found")
-            return Commit(
-                entries=(LabelEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, target_id=target, label=command.label),)
-            )
+            return Commit(entries=(LabelEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, target_id=target, label=command.label),))
         case SetName():
             name = " ".join([part for part in command.name.replace("\r", "\n").split("\n") if part]).strip()
             named = SessionInfoEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, name=name)
@@ -616,9 +623,7 @@ def _decide_omission(state: SessionState, command: OmitEntries, stamps: Stamps) 
         checked = edits.checked_replacement(state.tree, state.projection, target, None)
         if isinstance(checked, Rejection):
             return checked
-        made.append(
-            ContextEditEntry(id=entry_id, parent_id=parent, timestamp=iso(stamps.now_ms), target_id=target, replacement=None)
-        )
+        made.append(ContextEditEntry(id=entry_id, parent_id=parent, timestamp=iso(stamps.now_ms), target_id=target, replacement=None))
         parent = entry_id
     wait = () if command.wait is None else (attrs.evolve(command.wait, of=made[0].id if made else None),)
     return Commit(entries=tuple(made), records=wait, events=tuple([EntryAppended(entry=entry) for entry in made]))
@@ -672,7 +677,7 @@ def _selection_entries(state: SessionState, model: tuple[str, str] | None, level
 
 
 def _decide_queue(
-    state: SessionState, command: Enqueue | Take | ClearQueues | Hold | FlushHeld | SetQueueMode, stamps: Stamps
+    state: SessionState, command: Enqueue | Take | AnnounceDelivery | ClearQueues | Hold | FlushHeld | SetQueueMode, stamps: Stamps
 ) -> Commit | Rejection:
     queues = state.queues
     match command:
@@ -684,6 +689,10 @@ def _decide_queue(
             polled = waiting if mode == "all" else waiting[:1]
             rest: dict[str, Any] = {"steering" if name == "steer" else "follow_up": waiting[len(polled) :]}
             return Commit(queues=attrs.evolve(queues, taken=queues.taken + polled, **rest))
+        case AnnounceDelivery(input_id=input_id):
+            shown = any(item.input_id == input_id and isinstance(item.message, UserMessage) for item in queues.taken)
+            left = attrs.evolve(queues, taken=tuple([item for item in queues.taken if item.input_id != input_id]))
+            return Commit(queues=left, events=(queue_update(attrs.evolve(state, queues=left)),) if shown else ())
         case ClearQueues():
             dropped = queues.steering + queues.follow_up
             emptied = attrs.evolve(queues, steering=(), follow_up=())
@@ -783,20 +792,10 @@ def _appended(state: SessionState, commit: Commit) -> dict[str, Any]:
     tree, projection = state.tree, state.projection
     if commit.moved:
         projection = project(tree, commit.leaf)
-    queues = commit.queues or state.queues
     for entry in commit.entries:
         tree = tree.append(entry)
         projection = extend(projection, tree, tree.length - 1)
-        if queues.taken or queues.steering or queues.follow_up:
-            queues = _without(queues, entry.id)
-    return {"tree": tree, "projection": projection, "queues": queues}
-
-
-def _without(queues: Queues, entry_id: str) -> Queues:
-    """The queues after the entry of an input exists; the same object if it was of none."""
-    if any(item.entry_id == entry_id for item in queues.taken):
-        return attrs.evolve(queues, taken=tuple([item for item in queues.taken if item.entry_id != entry_id]))
-    return queues
+    return {"tree": tree, "projection": projection}
 
 
 def _with_record(state: SessionState, record: Record) -> SessionState:

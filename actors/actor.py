@@ -1,0 +1,226 @@
+"""What every actor is made of: `guard` around foreign code, the operation chain, the limbo.
+
+An actor owns a frozen snapshot and has three doors. *Read* is the snapshot, an attribute.
+*Post* is a plain call without a checkpoint: Trio runs one task at a time, so a function that
+does not await is a serial mailbox. *Call* is awaitable and may take time; calls carry their
+chain, so that waiting for an operation one is part of raises SelfWait instead of hanging.
+
+`guard` is the only place where foreign code runs (handlers, tools, adapters, listeners) and
+the only `except Exception`. What happens to what comes out of it:
+
+    it returned, its scope was not cancelled      Value
+    it raised, or a group of ordinary errors      Failure (a group of one is unwrapped)
+    its own scope was cancelled hard              Cut, even if it returned or raised
+    the scope around was cancelled                Cancelled travels on, alone
+    a Cancelled of neither                        Failure: somebody else's cancellation leaked
+    KeyboardInterrupt, SystemExit                 travel on
+"""
+
+import inspect
+import math
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
+import trio
+
+T = TypeVar("T")
+
+KILL_AFTER_S: Final = 2.0
+"""From cancelling the scope of foreign code to giving it up: what remains of it gets this long to end."""
+
+
+@attrs.frozen
+class Value(Generic[T]):
+    """Foreign code returned."""
+
+    value: T
+
+
+@attrs.frozen
+class Failure:
+    """Foreign code raised."""
+
+    error: Exception
+
+    @property
+    def text(self) -> str:
+        """The message for people and models; the class name if the error has none."""
+        return str(self.error) or type(self.error).__name__
+
+    @property
+    def stack(self) -> str:
+        """The traceback, for logs."""
+        return "".join(traceback.format_exception(self.error))
+
+
+@attrs.frozen
+class Cut:
+    """The scope of the foreign code was cancelled hard; whatever it did gives no value."""
+
+
+@attrs.frozen
+class Abandoned:
+    """The foreign code did not end after its scope was cancelled; it is in limbo, its outcome unknown."""
+
+
+Outcome = Value[T] | Failure | Cut
+
+
+async def guard(call: Callable[..., Any], *args: Any, scope: trio.CancelScope | None = None) -> Outcome[Any]:
+    """The outcome of `call(*args)`, awaited if it gives an awaitable. `scope`, if given, is entered here and is its own."""
+    started = guard_now(call, *args)
+    if isinstance(started, Failure) or not inspect.isawaitable(started.value):
+        return started
+    if scope is None:
+        return await _awaited(started.value)
+    with scope:
+        outcome = await _awaited(started.value)
+        if not scope.cancel_called:
+            return outcome
+    return Cut()
+
+
+def guard_now(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
+    """As `guard`, for code that does not await."""
+    try:
+        return Value(call(*args))
+    except Exception as error:  # the one place where foreign failures become values
+        return Failure(_unwrapped(error))
+
+
+async def _awaited(awaitable: Awaitable[T]) -> Value[T] | Failure:
+    try:
+        return Value(await awaitable)
+    except Exception as error:  # as in guard_now
+        return Failure(_unwrapped(error))
+    except trio.Cancelled as cancelled:
+        if _is_cancelled():
+            raise
+        return Failure(_leaked(cancelled))
+    except BaseExceptionGroup as group:
+        return _split(group)
+
+
+def _split(group: BaseExceptionGroup[BaseException]) -> Failure:
+    """A group that holds more than ordinary errors."""
+    cancelled, rest = group.split(trio.Cancelled)
+    if rest is not None and not isinstance(rest, ExceptionGroup):
+        raise rest
+    if cancelled is not None and _is_cancelled():
+        raise cancelled
+    if rest is not None:
+        return Failure(_unwrapped(rest))
+    return Failure(_leaked(group))
+
+
+def _unwrapped(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _leaked(cause: BaseException) -> Exception:
+    error = RuntimeError("the code was ended by a cancellation that belongs to another scope")
+    error.__cause__ = cause
+    return error
+
+
+def _is_cancelled() -> bool:
+    """Whether a scope around this task is cancelled, so that a Cancelled here is legitimate."""
+    return trio.current_effective_deadline() == -math.inf
+
+
+# -- the operation chain -----------------------------------------------------------------
+
+_CHAIN: ContextVar[tuple[str, ...]] = ContextVar("camshaft_operation_chain", default=())
+"""The operations this task is part of, outermost first. Tasks inherit it from their starter."""
+
+
+class SelfWait(RuntimeError):
+    """Code waits for an operation that waits for it; it would never return. The text prints the chain."""
+
+
+@contextmanager
+def operation(name: str) -> Iterator[None]:
+    """Marks what runs inside as part of an operation."""
+    token = _CHAIN.set((*_CHAIN.get(), name))
+    try:
+        yield
+    finally:
+        _CHAIN.reset(token)
+
+
+def refuse_self_wait(name: str, what: str) -> None:
+    """Raises SelfWait if this code is part of the operation `name` that it is about to wait for."""
+    chain = _CHAIN.get()
+    if name in chain:
+        raise SelfWait(f"{what} waits for {name}, which waits for this code ({' > '.join(chain)}); call it without waiting")
+
+
+# -- limbo -------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class _Slot:
+    """One piece of foreign code running in limbo's nursery, and its answer."""
+
+    outcome: Outcome[Any] | None = None
+    done: trio.Event = attrs.field(factory=trio.Event)
+
+
+@attrs.define(eq=False)
+class Limbo:
+    """Runs code that may refuse to die, apart from the task that waits for it.
+
+    Owned by the kernel: its nursery outlives every session. What does not end within
+    `KILL_AFTER_S` of being cancelled is abandoned here and listed by name until it ends.
+    """
+
+    _nursery: trio.Nursery
+    abandoned: list[str] = attrs.field(factory=list)
+    """Names of what was given up and still runs."""
+
+    async def run(self, name: str, call: Callable[..., Any], *args: Any, bounds: "Bounds") -> Outcome[Any] | Abandoned:
+        """The outcome of `call(*args)` under `bounds.scope`, or Abandoned. A cancelled caller cancels it and waits as long."""
+        slot = _Slot()
+        self._nursery.start_soon(self._serve, name, slot, bounds, call, args)
+        try:
+            with bounds.patience:
+                await slot.done.wait()
+        except trio.Cancelled:
+            bounds.scope.cancel()
+            with trio.move_on_after(KILL_AFTER_S, shield=True):
+                await slot.done.wait()
+            if slot.outcome is None:
+                self.abandoned.append(name)
+            raise
+        if slot.outcome is None:
+            self.abandoned.append(name)
+            return Abandoned()
+        return slot.outcome
+
+    async def _serve(self, name: str, slot: _Slot, bounds: "Bounds", call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        try:
+            slot.outcome = await guard(call, *args, scope=bounds.scope)
+        finally:
+            if name in self.abandoned:
+                self.abandoned.remove(name)
+            slot.done.set()
+
+
+@attrs.frozen
+class Bounds:
+    """How long foreign code may go on: its scope, and the patience of who waits for it."""
+
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    patience: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+
+    def end_after(self, grace_s: float) -> None:
+        """Cancel the scope after `grace_s`; stop waiting KILL_AFTER_S later. An earlier end stays."""
+        at = trio.current_time() + grace_s
+        self.scope.deadline = min(self.scope.deadline, at)
+        self.patience.deadline = min(self.patience.deadline, at + KILL_AFTER_S)

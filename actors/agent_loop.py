@@ -1,0 +1,807 @@
+"""Carries out one run: performs the effects and actions that the table of `kernel/run.py` asks for.
+
+No rule of what comes next is here. The loop holds the run, asks `step` which row fits, performs
+the row's actions one after the other, and then the effect of the new state. It owns nothing
+durable: entries and records are posts to the session. It waits for extension handlers, for the
+provider, for the executor and for a due time, each under the run's abort signal; what it does
+not wait for is listed in waits and gates (the session, the stream, the seat).
+
+If this actor dies at an await, the session is as its last post left it. The supervisor starts
+it once more at `settling` with the error, so that the run always ends with `agent_settled`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard
+from camshaft.actors.event_stream import EventStream
+from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, provider_of
+from camshaft.actors.session import SessionActor
+from camshaft.actors.signal import AbortSignal
+from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, CallOutcome, ToolExecutor
+from camshaft.kernel import boundary, events, hooks, retries
+from camshaft.kernel.boundary import BoundaryKind, Proposal
+from camshaft.kernel.convert import model_message
+from camshaft.kernel.errors import Rejection
+from camshaft.kernel.messages import (
+    FAILED,
+    NO_USAGE,
+    AssistantMessage,
+    CustomMessage,
+    Message,
+    ModelMessage,
+    SystemMessage,
+    TextBlock,
+    ToolResultMessage,
+    UserMessage,
+)
+from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import FrozenDict
+from camshaft.kernel.prompt import PromptOptions, build_sections, collapse, section_patch, tool_patch
+from camshaft.kernel.records import PlannedCall, StartingMessage, WaitRecord
+from camshaft.kernel.run import OVERFLOW_TEXT, Do, Last, On, Pending, Row, Run, State, View, raised, retryable, step
+from camshaft.kernel.state import (
+    AnnounceDelivery,
+    AppendCustomMessage,
+    AppendMessage,
+    BecomeActive,
+    BecomeIdle,
+    BecomeSettled,
+    Commit,
+    FlushHeld,
+    OmitEntries,
+    PlanCalls,
+    PlanRun,
+    Queued,
+    RecordSelection,
+    SelectTools,
+    SessionState,
+    Take,
+    Unclaim,
+)
+from camshaft.kernel.stream import NO_TERMINAL, Ended, Partial, StreamItem, Violation, begin, event_of, finish, fold
+from camshaft.kernel.tools import RegisteredTool, is_sequential, with_active
+
+CANCELLED_TEXT: Final = "Retry cancelled"
+ABORTED_ANSWER: Final = Ended("aborted", "Request was aborted")
+"""How a request ends that an abort prevented or cut (STR-33)."""
+
+
+class Conversation(Protocol):
+    """What the loop needs of the seat."""
+
+    @property
+    def providers(self) -> Sequence[Provider]:
+        """The model providers."""
+        ...
+
+    @property
+    def continuations_max(self) -> int | None:
+        """Continuations extensions may ask for in one run (BND-35)."""
+        ...
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether prompts wait for the end of `agent_settled`."""
+        ...
+
+    def prompt_options(self) -> PromptOptions:
+        """The base options of the system prompt, with the tools as they are now."""
+        ...
+
+    def force_prompt(self, text: str | None) -> None:
+        """What `get_system_prompt` shows during this run."""
+        ...
+
+    async def run_deferred(self) -> None:
+        """Runs the next deferred prompt as a whole run."""
+        ...
+
+    async def sends_queued(self) -> None:
+        """Returns when every message that handlers asked to send is queued (EVT-51)."""
+        ...
+
+
+class RunFailed(Exception):
+    """Something the loop itself needed was refused; becomes an error message of the run (LOOP-55)."""
+
+
+@attrs.define(eq=False)
+class AgentLoop:
+    """One run of one session."""
+
+    run: Run
+    signal: AbortSignal
+    _session: SessionActor
+    _host: ExtensionHost
+    _stream: EventStream
+    _executor: ToolExecutor
+    _limbo: Limbo
+    _conversation: Conversation
+    retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
+    """Set by the host to end a retry wait without aborting the run (RTY, LOOP-66)."""
+    _planned: tuple[PlannedCall, ...] = ()
+
+    # -- the engine ----------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Runs to the end; the error of the run, if any, is left in `run.error`."""
+        while self.run.state is not State.IDLE:
+            if self._stream.is_full:
+                await self._stream.wait_for_followers()
+            outcome = await guard(self._advance)
+            if isinstance(outcome, Failure):
+                self._stumble(outcome.error)
+
+    async def _advance(self) -> None:
+        """The effect of the state, then the row that fits, and the rows under it as long as rows say so."""
+        effect = _EFFECTS.get(self.run.state)
+        on: On = "-" if effect is None else await effect(self)
+        below: Row | None = None
+        while True:
+            taken = step(self.run, on, self._view(), below)
+            for action in taken.row.does:
+                await _ACTIONS[action](self)
+            self._take(taken.row)
+            if taken.row.next is not None:
+                return
+            below = taken.row
+
+    def _take(self, row: Row) -> None:
+        """The row's change and next state, applied to the run as its actions left it."""
+        if row.change is not None:
+            self.run = row.change(self.run)
+        if row.next is not None:
+            self.run = attrs.evolve(self.run, state=row.next)
+
+    def _stumble(self, error: Exception) -> None:
+        """An effect or an action raised: where the run goes is the table's (rows 6, 66 to 68)."""
+        was = self.run.state
+        self.run = raised(self.run, error)
+        if was in (State.SETTLING, State.AFTER) or (was is State.PREPARING and self.run.error is not error):
+            self.run = attrs.evolve(self.run, state=State.AFTER)
+
+    def _view(self) -> View:
+        return View(
+            state=self._session.state,
+            continuations_max=self._conversation.continuations_max,
+            deferred=self._conversation.has_deferred,
+        )
+
+    @property
+    def _state(self) -> SessionState:
+        return self._session.state
+
+    def _post(self, command: Any) -> Commit:
+        """A post that must not be refused. Raises RunFailed with the reason if it is."""
+        commit = self._session.post(command)
+        if isinstance(commit, Rejection):
+            raise RunFailed(commit.why)
+        return commit
+
+    def _change(self, **changes: Any) -> None:
+        self.run = attrs.evolve(self.run, **changes)
+
+    # -- before the run ------------------------------------------------------------------
+
+    async def _precheck(self) -> On:
+        """Compaction before the run (RTY-30): nothing can compact yet."""
+        return "done"
+
+    async def _prepare(self) -> On:
+        """Handlers of before_agent_start, then the starting messages (LOOP-7, LOOP-8)."""
+        if self.run.error is not None:
+            return "raised"
+        assert self.run.input is not None
+        options = self._conversation.prompt_options()
+        plan = hooks.StartPlan(message=self.run.input.message, prompt=None, images=None, options=options)
+        if self._host.has("before_agent_start"):
+            plan = await self._host.dispatch("before_agent_start", _shown_plan(plan))
+        if plan.options.selected_tools != options.selected_tools:
+            self._select_tools(plan.options.selected_tools)
+        self._change(options=plan.options, forced_prompt=plan.forced if plan.forced is not None else plan.options.force_system_prompt)
+        self._conversation.force_prompt(self.run.forced_prompt)
+        self._change(pending=self._starting(plan))
+        return "done"
+
+    def _select_tools(self, names: Sequence[str]) -> None:
+        """An edited selection wins over the live one and is durable (PB-6)."""
+        active = with_active(self._state.selection.active_tools, names, self._host.tools)
+        self._post(SelectTools(active_tools=active))
+
+    def _starting(self, plan: hooks.StartPlan) -> tuple[Pending, ...]:
+        """Prompt patch, the message, `nextTurn` messages, then messages of handlers (PB-7)."""
+        assert self.run.input is not None
+        stamps = self._session.stamps(len(plan.added) + 1)
+        ids = list(stamps.ids)
+        pending = [Pending(message=patch, entry_id=ids.pop())] if (patch := self._prompt_patch()) is not None else []
+        pending.append(Pending(message=self.run.input.message, entry_id=self.run.input.entry_id))
+        pending.extend([Pending(message=item.message, entry_id=item.entry_id) for item in self._state.queues.next_turn])
+        for added in plan.added:
+            pending.append(Pending(message=custom_message(added, stamps.now_ms), entry_id=ids.pop()))
+        return tuple(pending)
+
+    def _prompt_patch(self) -> SystemMessage | None:
+        """A system message with the sections that differ from what the transcript says (CTX-25)."""
+        if self.run.options is None:
+            return None
+        wanted = build_sections(_with_tools_of(self.run.options, self._conversation.prompt_options()))
+        if isinstance(wanted, Rejection):
+            raise RunFailed(wanted.why)
+        replayed = self._state.projection.system
+        patch = section_patch({} if replayed is None else replayed.sections, wanted)
+        return None if patch is None else SystemMessage(content="", sections=patch, timestamp=self._now())
+
+    def _with_tool_patch(self, pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
+        """The messages about to be added, with the change of the declared tools on the last system message (LOOP-13)."""
+        tools = self._host.tools
+        wanted = [tools[name].definition.declaration for name in self._state.selection.active_tools if name in tools]
+        replayed = self._state.projection.system
+        patch = tool_patch(() if replayed is None else replayed.tools, wanted)
+        added, removed = patch.added or None, patch.removed or None
+        places = [index for index, item in enumerate(pending) if isinstance(item.message, SystemMessage)]
+        if places:
+            last = pending[places[-1]]
+            assert isinstance(last.message, SystemMessage)
+            message = attrs.evolve(last.message, tools_added=added, tools_removed=removed)
+            return (*pending[: places[-1]], attrs.evolve(last, message=message), *pending[places[-1] + 1 :])
+        if not patch:
+            return pending
+        message = SystemMessage(content="", tools_added=added, tools_removed=removed, timestamp=self._now())
+        return (Pending(message=message), *pending)
+
+    async def _plan_run(self) -> None:
+        starting = tuple(
+            [StartingMessage(entry_id=item.entry_id, message=item.message) for item in self.run.pending if item.entry_id is not None]
+        )
+        inputs = [item.input_id for item in self._state.queues.next_turn]
+        own = [] if self.run.input is None else [self.run.input.input_id]
+        self._post(PlanRun(run_id=self.run.id, input_ids=tuple(own + inputs), starting=starting))
+
+    async def _record_selection(self) -> None:
+        """What the branch implies otherwise, for instance after navigation (SES-24)."""
+        selection, projection = self._state.selection, self._state.projection
+        if selection.model is None:
+            return
+        current = (selection.model.provider, selection.model.id)
+        model = None if projection.model == current else current
+        level = None if projection.thinking_level == selection.thinking_level else selection.thinking_level
+        if model is not None or level is not None:
+            self._post(RecordSelection(model=model, thinking_level=level))
+
+    async def _unclaim(self) -> None:
+        assert self.run.input is not None
+        self._post(Unclaim(input_id=self.run.input.input_id))
+
+    # -- a low-level run -----------------------------------------------------------------
+
+    async def _open(self) -> On:
+        self._change(pending=self._with_tool_patch(self.run.pending))
+        return "done"
+
+    async def _between(self) -> On:
+        """Between turns: second steering poll, then prompt and tool patches (LOOP-14)."""
+        if not self._state.live.aborting and not self.run.pending and self._state.queues.steering:
+            await self._take_queue("steer")
+        patch = self._prompt_patch()
+        pending = self.run.pending if patch is None else (Pending(message=patch), *self.run.pending)
+        self._change(pending=self._with_tool_patch(pending))
+        return "done"
+
+    async def _become_active(self) -> None:
+        if not self._state.live.signal:
+            self._post(BecomeActive())
+
+    async def _agent_start(self) -> None:
+        if self._host.has("agent_start"):
+            await self._host.dispatch("agent_start", hooks.AgentStartEvent())
+        self._stream.publish(events.AgentStart())
+
+    async def _turn_start(self) -> None:
+        if self._host.has("turn_start"):
+            await self._host.dispatch("turn_start", hooks.TurnStartEvent(turn_index=self.run.turn, timestamp=self._now()))
+        self._stream.publish(events.TurnStart())
+
+    async def _deliver_pending(self) -> None:
+        while self.run.pending:
+            item = self.run.pending[0]
+            if item.input is not None:
+                self._post(AnnounceDelivery(input_id=item.input.input_id))
+            await self._deliver(item.message, item.entry_id)
+            self._change(pending=self.run.pending[1:])
+
+    async def _deliver(self, message: Message, entry_id: str | None = None) -> tuple[Message, str]:
+        """Announces and appends one message; the message as stored, and its entry id."""
+        if self._host.has("message_start"):
+            await self._host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+        self._stream.publish(events.MessageStart(message=message))
+        return await self._deliver_end(message, entry_id)
+
+    async def _deliver_end(self, message: Message, entry_id: str | None) -> tuple[Message, str]:
+        """Handlers may replace the message, then it is stored, then everybody hears of it (LOOP-19)."""
+        if self._host.has("message_end"):
+            message = (await self._host.dispatch("message_end", hooks.MessageEndEvent(message=message))).message
+        command = AppendCustomMessage if isinstance(message, CustomMessage) else AppendMessage
+        commit = self._post(command(message=message, entry_id=entry_id))  # type: ignore[arg-type]  # each class takes its message
+        self._stream.publish(events.MessageEnd(message=message))
+        self._change(added=(*self.run.added, message))
+        return message, commit.entries[0].id
+
+    async def _take_steering(self) -> None:
+        await self._take_queue("steer")
+
+    async def _take_follow_ups(self) -> None:
+        await self._take_queue("followUp")
+
+    async def _take_queue(self, name: Any) -> None:
+        before = self._state.queues.taken
+        self._post(Take(queue=name))
+        taken: tuple[Queued, ...] = self._state.queues.taken[len(before) :]
+        items = [Pending(message=item.message, entry_id=item.entry_id, input=item) for item in taken]
+        self._change(pending=(*self.run.pending, *items))
+
+    # -- asking the model ----------------------------------------------------------------
+
+    async def _ask(self) -> On:
+        """One request: what it uses is read first, then the context handlers run (LOOP-15)."""
+        selection = self._state.selection
+        self._change(tools=selection.active_tools, results=(), result_ids=(), more=False, go=False)
+        model = selection.model
+        if model is None:
+            raise RunFailed("No model selected")
+        messages = await self._context()
+        started_ms, started = self._now(), trio.current_time()
+        partial = begin(model.api, model.provider, model.id, started_ms)
+        if self._state.live.aborting:
+            answer, shown = finish(partial, ABORTED_ANSWER), False
+        else:
+            await self._session.log.barrier()
+            answer, shown = await self._stream_answer(model, messages, partial)
+        if answer.duration_ms is None and answer.timestamp >= started_ms:
+            answer = attrs.evolve(answer, duration_ms=round((trio.current_time() - started) * 1000))
+        answer = attrs.evolve(answer, thinking_level=selection.thinking_level)
+        stored, entry_id = await (self._deliver_end(answer, None) if shown else self._deliver(answer))
+        assert isinstance(stored, AssistantMessage)
+        self._change(last=Last(message=stored, entry_id=entry_id))
+        if stored.stop_reason not in FAILED and stored.stop_reason != "length":
+            self._change(tried=False)
+        return "message"
+
+    async def _context(self) -> Sequence[ModelMessage]:
+        """The messages of the request; a lazy view of the projection unless a handler wants to see them (LOOP-16)."""
+        projection = self._state.projection
+        if not self._host.has("context") and not self._host.has("context_with_system") and self.run.forced_prompt is None:
+            return projection.llm_messages
+        transcript: tuple[Message, ...] = tuple(projection.messages)
+        for hook in ("context", "context_with_system"):
+            if self._host.has(hook):
+                transcript = await self._host.dispatch(hook, transcript)
+        if self.run.forced_prompt is not None:
+            transcript = _forced(transcript, self.run.forced_prompt, self._now())
+        return tuple([converted for message in transcript if (converted := model_message(message)) is not None])
+
+    async def _stream_answer(self, model: Model, messages: Sequence[ModelMessage], partial: Partial) -> tuple[AssistantMessage, bool]:
+        """The final message, and whether its start was shown."""
+        provider = provider_of(self._conversation.providers, model)
+        if provider is None:
+            return finish(partial, Ended("error", f"No API provider registered for api: {model.api}")), False
+        sink = _Sink(partial, self._host, self._stream)
+        request = ModelRequest(
+            model=model,
+            thinking_level=self._state.selection.thinking_level,
+            messages=messages,
+            options=RequestOptions(session_id=self._state.header.id),
+        )
+        with self.signal.bounded() as bounds:
+            name = f"request to {model.reference}"
+            outcome = await self._limbo.run(name, provider.stream, request, self.signal, sink.emit, bounds=bounds)
+        return sink.finish(outcome, aborted=self.signal.cancelled), sink.shown
+
+    # -- tool calls ----------------------------------------------------------------------
+
+    async def _plan_calls(self) -> None:
+        """Ids of the results are reserved, and the calls written, before anything starts (K11a, K12)."""
+        assert self.run.last is not None
+        calls, entry_id = self.run.last.message.tool_calls, self.run.last.entry_id
+        ids = self._session.stamps(len(calls)).ids
+        self._planned = tuple(
+            [
+                PlannedCall(call_id=call.id, ordinal=ordinal, of=entry_id, result_entry_id=ids[ordinal], replay=self._replay(call.name))
+                for ordinal, call in enumerate(calls)
+            ]
+        )
+        self._post(PlanCalls(calls=self._planned))
+
+    def _replay(self, name: str) -> Any:
+        tool = self._host.tools.get(name)
+        return "never" if tool is None else tool.definition.replay
+
+    async def _batch(self) -> On:
+        """Every call has exactly one result afterwards, also when the executor dies or the scope around is cancelled."""
+        assert self.run.last is not None
+        calls = self.run.last.message.tool_calls
+        tools = {name: self._host.tools[name] for name in self.run.tools if name in self._host.tools}
+        try:
+            outcome = await guard(self._run_batch, calls, tools)
+        except trio.Cancelled:
+            self._close_calls(ABORTED_TEXT)
+            raise
+        if isinstance(outcome, Failure):
+            self._host.report("<runtime>", "tool_call", outcome.text, outcome.stack)
+            self._close_calls(LOST_TEXT)
+            self._change(more=True)
+            return "lost"
+        return "results"
+
+    async def _run_batch(self, calls: Sequence[Any], tools: Mapping[str, RegisteredTool]) -> None:
+        terminating = []
+        if is_sequential(calls, self.run.tools, self._host.tools, session_mode="parallel"):
+            for call, planned in zip(calls, self._planned, strict=True):
+                ended = await self._executor.run_one(call, tools, self.signal)
+                terminating.append(ended.result.terminate is True)
+                await self._deliver_result(ended, planned.result_entry_id)
+        else:
+            outcomes = await self._executor.run_parallel(tuple(zip(calls, self._planned, strict=True)), tools, self.signal)
+            for ended, planned in zip(outcomes, self._planned, strict=True):
+                terminating.append(ended.result.terminate is True)
+                await self._deliver_result(ended, planned.result_entry_id)
+        self._change(more=not all(terminating))
+
+    async def _fail_calls(self) -> On:
+        """Calls of a truncated answer: none runs, each is answered (LOOP-23)."""
+        assert self.run.last is not None
+        await self._plan_calls()
+        for call, planned in zip(self.run.last.message.tool_calls, self._planned, strict=True):
+            ended = await self._executor.fail(call, TRUNCATED_TEXT)
+            await self._deliver_result(ended, planned.result_entry_id)
+        return "results"
+
+    async def _deliver_result(self, outcome: CallOutcome, entry_id: str) -> None:
+        stored, stored_id = await self._deliver(self._executor.message(outcome), entry_id)
+        assert isinstance(stored, ToolResultMessage)
+        self._change(results=(*self.run.results, stored), result_ids=(*self.run.result_ids, stored_id))
+
+    def _close_calls(self, text: str) -> None:
+        """Synchronously: an error result for every call of the batch that has none."""
+        assert self.run.last is not None
+        for call, planned in zip(self.run.last.message.tool_calls, self._planned, strict=True):
+            if planned.result_entry_id in self.run.result_ids:
+                continue
+            message = ToolResultMessage(
+                tool_call_id=call.id,
+                tool_name=call.name,
+                content=(TextBlock(text=text),),
+                is_error=True,
+                timestamp=self._now(),
+            )
+            self._post(AppendMessage(message=message, entry_id=planned.result_entry_id))
+            self._stream.publish(events.MessageStart(message=message))
+            self._stream.publish(events.MessageEnd(message=message))
+            self._change(
+                results=(*self.run.results, message),
+                result_ids=(*self.run.result_ids, planned.result_entry_id),
+                added=(*self.run.added, message),
+            )
+
+    # -- boundaries ----------------------------------------------------------------------
+
+    async def _bound_turn(self) -> On:
+        """The fold of `turn_end`; nothing is built without handlers (BND-7)."""
+        if not self._host.has("turn_end"):
+            return "sealed"
+        assert self.run.last is not None
+        subject = hooks.TurnSubject(
+            proposal=boundary.begin("turn_end", self._state),
+            turn_index=self.run.turn,
+            message=self.run.last.message,
+            tool_results=self.run.results,
+            message_entry_id=self.run.last.entry_id,
+            tool_result_entry_ids=self.run.result_ids,
+            outcome=self.run.outcome,
+        )
+        subject = await self._host.dispatch("turn_end", subject)
+        self._seal("turn_end", subject.proposal)
+        return "sealed"
+
+    async def _bound_settle(self) -> On:
+        """The fold of `agent_before_settle`, then what is held (BND-38)."""
+        if self._host.has("agent_before_settle"):
+            subject = hooks.SettleSubject(proposal=boundary.begin("agent_before_settle", self._state), outcome=self.run.outcome)
+            subject = await self._host.dispatch("agent_before_settle", subject)
+            await self._conversation.sends_queued()
+            self._seal("agent_before_settle", subject.proposal)
+            await self._flush_held()
+        return "sealed"
+
+    def _seal(self, kind: BoundaryKind, proposal: Proposal) -> None:
+        """One commit; then a continuation that is not runnable is reported and dropped (BND-31)."""
+        entry_id = None if self.run.last is None else self.run.last.entry_id
+        stamps = self._session.stamps(len(proposal.entries))
+        batch = boundary.seal(proposal, self._state, entry_id, stamps)
+        if isinstance(batch, Rejection):
+            self._host.report("<boundary>", kind, batch.why)
+            return
+        self._post(batch)
+        if not (proposal.valid and proposal.continue_):
+            return
+        aborting = self._state.live.aborting
+        if not boundary.can_continue(kind, self._state):
+            if kind == "turn_end" or not aborting:
+                self._host.report("<boundary>", kind, f"{kind} requested continuation without runnable model context")
+            return
+        self._change(go=True, continued_by=proposal.continued_by)
+
+    async def _turn_end(self) -> None:
+        assert self.run.last is not None
+        self._stream.publish(events.TurnEnd(message=self.run.last.message, tool_results=self.run.results))
+
+    async def _report_limit(self) -> None:
+        limit = self._conversation.continuations_max
+        text = f"the run was continued {limit} times by extensions, which is the limit; it settles instead of going on"
+        self._host.report(self.run.continued_by or "<boundary>", "turn_end", text)
+
+    # -- the end of a low-level run ------------------------------------------------------
+
+    async def _fault(self) -> On:
+        """The loop failed: an error message takes the place of the turn (LOOP-55)."""
+        model = self._state.selection.model
+        message = AssistantMessage(
+            content=(TextBlock(text=""),),
+            api="" if model is None else model.api,
+            provider="" if model is None else model.provider,
+            model="" if model is None else model.id,
+            usage=NO_USAGE,
+            stop_reason="aborted" if self._state.live.aborting else "error",
+            error_message=str(self.run.error) or type(self.run.error).__name__,
+            timestamp=self._now(),
+        )
+        stored, entry_id = await self._deliver(message)
+        assert isinstance(stored, AssistantMessage)
+        self._change(last=Last(message=stored, entry_id=entry_id), added=(stored,), error=None)
+        return "message"
+
+    async def _agent_end_x(self) -> None:
+        if self._host.has("agent_end"):
+            await self._host.dispatch("agent_end", hooks.AgentEndEvent(messages=self.run.added))
+
+    async def _agent_end_p(self) -> None:
+        will_retry = not self._state.live.aborting and retryable(self.run, self._view())
+        self._stream.publish(events.AgentEnd(messages=self.run.added, will_retry=will_retry))
+
+    async def _retry_start(self) -> None:
+        settings = self._state.settings.retry
+        assert self.run.last is not None
+        self._stream.publish(
+            events.AutoRetryStart(
+                attempt=self.run.attempt + 1,
+                max_attempts=settings.max_retries,
+                delay_ms=self._delay_ms(self.run.attempt + 1),
+                error_message=self.run.last.message.error_message or "",
+            )
+        )
+
+    def _delay_ms(self, attempt: int) -> int:
+        settings = self._state.settings.retry
+        return round(retries.retry_delay_ms(settings.base_delay_ms, attempt, settings.max_agent_delay_ms))
+
+    async def _omit_for_retry(self) -> None:
+        assert self.run.last is not None
+        attempt = self.run.attempt + 1
+        due = self._now() + self._delay_ms(attempt)
+        wait = WaitRecord(of=None, kind="retry", attempt=attempt, due=due)
+        self._post(OmitEntries(entry_ids=(self.run.last.entry_id, *self.run.result_ids), wait=wait))
+
+    async def _wait(self) -> On:
+        """Until due, an abort, or the host's cancel of the retry."""
+        woken: list[On] = []
+        with trio.move_on_after(self._delay_ms(self.run.attempt) / 1000):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._first, nursery, self.signal.wait, "aborted", woken)
+                nursery.start_soon(self._first, nursery, self.retry_cancelled.wait, "cancelled", woken)
+        return woken[0] if woken else "woke"
+
+    async def _first(self, nursery: trio.Nursery, wait: Callable[[], Awaitable[None]], on: On, woken: list[On]) -> None:
+        await wait()
+        woken.append(on)
+        nursery.cancel_scope.cancel()
+
+    async def _retry_succeeded(self) -> None:
+        self._stream.publish(events.AutoRetryEnd(success=True, attempt=self.run.attempt))
+
+    async def _retry_cancelled(self) -> None:
+        self._stream.publish(events.AutoRetryEnd(success=False, attempt=self.run.attempt, final_error=CANCELLED_TEXT))
+
+    async def _retry_failed(self) -> None:
+        assert self.run.last is not None
+        final = self.run.last.message.error_message
+        self._stream.publish(events.AutoRetryEnd(success=False, attempt=self.run.attempt, final_error=final))
+
+    async def _report_overflow(self) -> None:
+        will_retry = not self.run.tried
+        self._stream.publish(events.CompactionEnd(reason="overflow", aborted=False, will_retry=False, error_message=OVERFLOW_TEXT))
+        if self._host.has("session_compact_failed"):
+            event = hooks.SessionCompactFailedEvent(
+                reason="overflow", error_message=OVERFLOW_TEXT, aborted=False, will_retry=will_retry, from_extension=False
+            )
+            await self._host.dispatch("session_compact_failed", event)
+
+    # -- settling ------------------------------------------------------------------------
+
+    async def _flush_shell(self) -> None:
+        if self._state.queues.held_shell:
+            self._post(FlushHeld(kind="shell"))
+
+    async def _flush_held(self) -> None:
+        """Append held custom messages; hosts hear of all of them, then handlers (LOOP-36, EVT-39)."""
+        held = self._state.queues.held
+        if not held:
+            return
+        self._post(FlushHeld(kind="custom"))
+        for message in held:
+            self._stream.publish(events.MessageStart(message=message))
+            self._stream.publish(events.MessageEnd(message=message))
+        for message in held:
+            await self.notify_appended(message)
+
+    async def notify_appended(self, message: Message) -> None:
+        """Handlers of message events are told of a message that is stored already; replacements are ignored (EVT-39)."""
+        if self._host.has("message_start"):
+            await self._host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+        if self._host.has("message_end"):
+            await self._host.dispatch("message_end", hooks.MessageEndEvent(message=message))
+
+    async def _settle(self) -> None:
+        """Every step is done even if one raises (LOOP-33); the first error is the run's."""
+        aborted = self._state.live.aborting
+        for action in (self._flush_shell, self._flush_held, self._become_settled):
+            self._note(await guard(action))
+        if self._host.has("agent_settled"):
+            self._note(await guard(self._host.dispatch, "agent_settled", hooks.AgentSettledEvent(aborted=aborted)))
+        self._stream.publish(events.AgentSettled(aborted=aborted))
+        self._conversation.force_prompt(None)
+        self._session.post(BecomeIdle())
+
+    async def _become_settled(self) -> None:
+        outcome = "aborted" if self._state.live.aborting else self.run.outcome
+        self._post(BecomeSettled(outcome=outcome))
+
+    def _note(self, outcome: Value[Any] | Failure | Cut | Abandoned) -> None:
+        if isinstance(outcome, Failure) and self.run.error is None:
+            self._change(error=outcome.error)
+
+    async def _run_deferred(self) -> None:
+        await self._conversation.run_deferred()
+
+    async def _release(self) -> None:
+        """The log is given back; who waits is answered by the seat when `serve` returns."""
+        await self._session.log.settle()
+        self._session.rest()
+
+    def _now(self) -> int:
+        return self._session.stamps(0).now_ms
+
+
+@attrs.define(eq=False)
+class _Sink:
+    """Folds the items of an answer and shows them."""
+
+    partial: Partial
+    _host: ExtensionHost
+    _stream: EventStream
+    shown: bool = False
+    """Whether `message_start` was sent."""
+
+    async def emit(self, item: StreamItem) -> None:
+        """Takes one item; what breaks the protocol is dropped and reported (STR-36)."""
+        folded = fold(self.partial, item)
+        if isinstance(folded, Violation):
+            self._host.report("<provider>", "stream", folded.text)
+            return
+        self.partial = folded
+        event = event_of(folded, item)
+        if event is None or folded.ended is not None:
+            return
+        if not self.shown:
+            self.shown = True
+            message = folded.message
+            if self._host.has("message_start"):
+                await self._host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+            self._stream.publish(events.MessageStart(message=message))
+        if event.type != "start":
+            if self._host.has("message_update"):
+                update = hooks.MessageUpdateEvent(partial=folded, assistant_message_event=event)
+                await self._host.dispatch("message_update", update)
+            self._stream.publish(events.MessageUpdate(partial=folded, assistant_message_event=event))
+
+    def finish(self, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
+        """The final message: what arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
+        if self.partial.ended is not None:
+            return self.partial.message
+        if aborted:
+            return finish(self.partial, ABORTED_ANSWER)
+        if isinstance(outcome, Failure):
+            return finish(self.partial, Ended("error", outcome.text))
+        return finish(self.partial, NO_TERMINAL)
+
+
+def custom_message(given: hooks.CustomInput, now_ms: int) -> CustomMessage:
+    """The message of an extension, complete; missing content becomes an empty list (QUE-12)."""
+    content = () if given.content is None else given.content
+    return CustomMessage(custom_type=given.custom_type, content=content, display=given.display, details=given.details, timestamp=now_ms)
+
+
+def _shown_plan(plan: hooks.StartPlan) -> hooks.StartPlan:
+    """The plan with prompt text and images of a user message, as handlers see them."""
+    if not isinstance(plan.message, UserMessage):
+        return plan
+    text, images = hooks.prompt_parts(plan.message)
+    return attrs.evolve(plan, prompt=text, images=images)
+
+
+def _with_tools_of(options: PromptOptions, live: PromptOptions) -> PromptOptions:
+    """The run's options with the tools as they are now; what handlers wrote about a tool stands."""
+    return attrs.evolve(
+        options,
+        selected_tools=live.selected_tools,
+        tool_snippets=FrozenDict({**live.tool_snippets, **options.tool_snippets}),
+        tool_guidelines=FrozenDict({**live.tool_guidelines, **options.tool_guidelines}),
+    )
+
+
+def _forced(transcript: Sequence[Message], text: str, now_ms: int) -> tuple[Message, ...]:
+    """One leading system message with the forced text and the current tools (PB-5)."""
+    head = collapse(transcript)
+    system = head[0] if head and isinstance(head[0], SystemMessage) else None
+    tools = None if system is None else system.tools_added
+    stamp = now_ms if system is None else system.timestamp
+    rest = head if system is None else head[1:]
+    return (SystemMessage(content=text, tools_added=tools, timestamp=stamp), *rest)
+
+
+_EFFECTS: Final[Mapping[State, Callable[[AgentLoop], Awaitable[On]]]] = {
+    State.PRECHECKING: AgentLoop._precheck,
+    State.PREPARING: AgentLoop._prepare,
+    State.OPENING: AgentLoop._open,
+    State.ASKING: AgentLoop._ask,
+    State.FAILING_CALLS: AgentLoop._fail_calls,
+    State.BATCHING: AgentLoop._batch,
+    State.BOUNDING: AgentLoop._bound_turn,
+    State.BETWEEN: AgentLoop._between,
+    State.FAULTING: AgentLoop._fault,
+    State.WAITING: AgentLoop._wait,
+    State.COMPACTING: AgentLoop._precheck,
+    State.SETTLE_BOUNDING: AgentLoop._bound_settle,
+}
+
+_ACTIONS: Final[Mapping[Do, Callable[[AgentLoop], Awaitable[None]]]] = {
+    Do.FLUSH_SHELL: AgentLoop._flush_shell,
+    Do.FLUSH_HELD: AgentLoop._flush_held,
+    Do.PLAN_RUN: AgentLoop._plan_run,
+    Do.RECORD_SELECTION: AgentLoop._record_selection,
+    Do.UNCLAIM: AgentLoop._unclaim,
+    Do.BECOME_ACTIVE: AgentLoop._become_active,
+    Do.AGENT_START: AgentLoop._agent_start,
+    Do.TURN_START: AgentLoop._turn_start,
+    Do.DELIVER_PENDING: AgentLoop._deliver_pending,
+    Do.TAKE_STEERING: AgentLoop._take_steering,
+    Do.TAKE_FOLLOW_UPS: AgentLoop._take_follow_ups,
+    Do.RETRY_SUCCEEDED: AgentLoop._retry_succeeded,
+    Do.RETRY_CANCELLED: AgentLoop._retry_cancelled,
+    Do.RETRY_FAILED: AgentLoop._retry_failed,
+    Do.PLAN_CALLS: AgentLoop._plan_calls,
+    Do.TURN_END: AgentLoop._turn_end,
+    Do.REPORT_LIMIT: AgentLoop._report_limit,
+    Do.AGENT_END_X: AgentLoop._agent_end_x,
+    Do.AGENT_END_P: AgentLoop._agent_end_p,
+    Do.RETRY_START: AgentLoop._retry_start,
+    Do.OMIT_FOR_RETRY: AgentLoop._omit_for_retry,
+    Do.REPORT_OVERFLOW: AgentLoop._report_overflow,
+    Do.SETTLE: AgentLoop._settle,
+    Do.RUN_DEFERRED: AgentLoop._run_deferred,
+    Do.RELEASE: AgentLoop._release,
+}
+"""One performer an action; OMIT_FOR_COMPACTION has none while nothing can compact."""

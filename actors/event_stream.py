@@ -1,0 +1,161 @@
+"""The one order in which everybody hears what happened: listeners and lossless followers.
+
+Why this is harder than it looks. A listener is called inside `publish` and may post, which
+publishes again. The outer post is complete by then; the inner one is true for the listener's
+next line, but its events must not overtake the event that is being told. So events go into
+one queue that the outermost publish drains: everybody hears one order.
+
+The stream waits for nobody and calls no actor, so it cannot be part of a wait cycle. A
+lossless follower that falls behind is waited for by the loop, at its next step only, and is
+closed with an error after `STALL_S`. A listener that raises is reported once and goes on.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Failure, guard_now
+from camshaft.actors.errors import CamshaftError
+from camshaft.kernel.events import DiagnosticEvent, Event
+
+FOLLOWER_EVENTS_MAX: Final = 256
+"""Events a lossless follower may be behind before the run waits for it at its next step."""
+
+STALL_S: Final = 30.0
+"""How long the run waits for one stalled follower before closing it: a dead reader must not stop a job for ever."""
+
+Listener = Callable[[Event], object]
+
+
+class FollowerStalled(CamshaftError):
+    """A lossless follower did not take its events in time and was closed; it has to subscribe again."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"the follower left {waiting} events untaken for {STALL_S:.0f} s and was closed; subscribe again to go on")
+        self.waiting = waiting
+
+
+@attrs.define(eq=False)
+class Follower:
+    """An async iterator over events, in order, none left out."""
+
+    _events: deque[Event] = attrs.field(factory=deque)
+    _changed: trio.Event = attrs.field(factory=trio.Event)
+    _error: FollowerStalled | None = None
+    _closed: bool = False
+
+    def __aiter__(self) -> "Follower":
+        return self
+
+    async def __anext__(self) -> Event:
+        """The next event. Raises FollowerStalled after the stream gave up on this follower; ends when the stream closes."""
+        while not self._events:
+            if self._error is not None:
+                raise self._error
+            if self._closed:
+                raise StopAsyncIteration
+            self._changed = trio.Event()
+            await self._changed.wait()
+        event = self._events.popleft()
+        if len(self._events) == FOLLOWER_EVENTS_MAX:
+            self._changed.set()
+        return event
+
+    @property
+    def waiting(self) -> int:
+        """How many events are not taken yet."""
+        return len(self._events)
+
+    def put(self, event: Event) -> None:
+        """Adds an event; never waits."""
+        self._events.append(event)
+        self._changed.set()
+
+    def close(self, error: FollowerStalled | None = None) -> None:
+        """No event follows; what waits can still be taken, unless there is an error."""
+        self._closed, self._error = True, error
+        if error is not None:
+            self._events.clear()
+        self._changed.set()
+
+
+@attrs.define(eq=False)
+class EventStream:
+    """One per conversation; survives the replacement of its session."""
+
+    _listeners: dict[int, Listener] = attrs.field(factory=dict)
+    _followers: list[Follower] = attrs.field(factory=list)
+    _queue: deque[Event] = attrs.field(factory=deque)
+    _draining: bool = False
+    _failed: set[int] = attrs.field(factory=set)
+    _next: int = 0
+
+    def publish(self, event: Event) -> None:
+        """Tells everybody, or queues the event if a publish is under way. Returns without waiting."""
+        self._queue.append(event)
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._queue:
+                self._tell(self._queue.popleft())
+        finally:
+            self._draining = False
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Calls `listener` with every event from now on; returns its idempotent unsubscribe."""
+        self._next += 1
+        key = self._next
+        self._listeners = {**self._listeners, key: listener}
+
+        def unsubscribe() -> None:
+            self._listeners = {each: kept for each, kept in self._listeners.items() if each != key}
+
+        return unsubscribe
+
+    @asynccontextmanager
+    async def follow(self) -> AsyncIterator[Follower]:
+        """A lossless follower from now on, closed on leaving."""
+        follower = Follower()
+        self._followers.append(follower)
+        try:
+            yield follower
+        finally:
+            self._followers = [each for each in self._followers if each is not follower]
+            follower.close()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a follower is so far behind that the run should wait for it."""
+        return any([follower.waiting > FOLLOWER_EVENTS_MAX for follower in self._followers])
+
+    async def wait_for_followers(self) -> None:
+        """Returns when every follower is near enough, or was closed because it stalled."""
+        for follower in tuple(self._followers):
+            with trio.move_on_after(STALL_S) as patience:
+                while follower.waiting > FOLLOWER_EVENTS_MAX and not follower._closed:
+                    follower._changed = trio.Event()
+                    await follower._changed.wait()
+            if patience.cancelled_caught:
+                follower.close(FollowerStalled(follower.waiting))
+                self._followers = [each for each in self._followers if each is not follower]
+
+    def close(self) -> None:
+        """Ends every follower."""
+        for follower in self._followers:
+            follower.close()
+        self._followers = []
+        self._listeners = {}
+
+    def _tell(self, event: Event) -> None:
+        for key, listener in self._listeners.items():
+            outcome = guard_now(listener, event)
+            if isinstance(outcome, Failure) and key not in self._failed:
+                self._failed.add(key)
+                self._queue.append(DiagnosticEvent(source="listener", message=f"a listener failed on {event.type}: {outcome.text}"))
+        for follower in self._followers:
+            follower.put(event)

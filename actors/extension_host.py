@@ -1,0 +1,313 @@
+"""Extensions of one session: loading them, what they registered, and calling their handlers.
+
+Why this is harder than it looks. Extensions are strangers: they hang, raise, register while
+they are being called, and keep their API after their time. So the registrations are a value
+that a dispatch reads once (EVT-2); a handler that raises is a fact to report, never a crash
+(LOOP-49); every API and context belongs to a generation and raises once that is over.
+
+A dispatch runs in its caller's task: no handler, no cost. Which handlers exist, what they are
+shown and what their answers do is the hook table (`kernel/hooks.py`); nothing here knows a
+hook by name. Fire-and-forget hooks go through a mailbox, in order, whose task exists only
+while there is something in it. What is left if this actor dies: nothing durable is here.
+"""
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now
+from camshaft.actors.contexts import CommandContext, ExtensionContext, Generation
+from camshaft.actors.event_stream import EventStream
+from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError, setup_of
+from camshaft.actors.runtime import CommandInfo, Runtime
+from camshaft.kernel import codec
+from camshaft.kernel.events import ExtensionErrorEvent
+from camshaft.kernel.hooks import HOOKS, Hook, Merged, Now
+from camshaft.kernel.tools import RegisteredTool, SourceInfo, ToolDefinition
+
+ERRORS_KEPT_MAX: Final = 100
+"""Last extension errors kept for inspection (ERR-1)."""
+
+_CUT: Final = "the handler was ended by force, because an abort was requested and it did not stop"
+
+
+@attrs.frozen(eq=False)
+class Handler:
+    """One registration of one function; compared by identity."""
+
+    hook: str
+    function: Callable[..., Any]
+    fail_closed: bool
+
+
+@attrs.frozen(kw_only=True)
+class Command:
+    """A registered command."""
+
+    name: str
+    handler: Callable[..., Any]
+    description: str | None = None
+    complete: Callable[[str], Any] | None = None
+
+
+@attrs.define(eq=False)
+class Extension:
+    """One loaded extension and everything it registered."""
+
+    path: str
+    name: str
+    source_info: SourceInfo
+    handlers: tuple[Handler, ...] = ()
+    tools: Mapping[str, ToolDefinition] = attrs.field(factory=dict)
+    commands: Mapping[str, Command] = attrs.field(factory=dict)
+    listeners: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    """Bus subscriptions: channel and handler."""
+    failed: bool = False
+
+
+@attrs.define(eq=False)
+class ExtensionHost:
+    """Dispatches hooks over the extensions of one generation."""
+
+    _stream: EventStream
+    _now_ms: Callable[[], int]
+    generation: Generation
+    extensions: list[Extension] = attrs.field(factory=list)
+    errors: deque[ExtensionErrorEvent] = attrs.field(factory=lambda: deque(maxlen=ERRORS_KEPT_MAX))
+    load_errors: list[LoadError] = attrs.field(factory=list)
+    tools: Mapping[str, RegisteredTool] = attrs.field(factory=dict)
+    """The visible tools by name (TOOL-1), rebuilt at each registration."""
+    _builtin: tuple[ToolDefinition, ...] = ()
+    _allowed: Callable[[str], bool] = attrs.field(default=lambda _name: True)
+    _handlers: Mapping[str, tuple[tuple[Extension, Handler], ...]] = attrs.field(factory=dict)
+    _runtime: Runtime | None = None
+    _nursery: trio.Nursery | None = None
+    _mailbox: deque[tuple[str, Any]] = attrs.field(factory=deque)
+    _draining: bool = False
+    _drained: trio.Event = attrs.field(factory=trio.Event)
+
+    # -- loading -------------------------------------------------------------------------
+
+    async def load(self, sources: Sequence[ExtensionSource | InlineExtension], cwd: str, api_for: Callable[[Extension], Any]) -> None:
+        """Runs every factory, one after the other (EXT-20); a failing one is dropped as a whole (EXT-24)."""
+        for source in sources:
+            found = setup_of(source, cwd)
+            if isinstance(found, LoadError):
+                self.load_errors.append(found)
+                continue
+            path, setup = found
+            inline = isinstance(source, InlineExtension)
+            info = SourceInfo(path=path, source="inline" if inline else "cli")
+            extension = Extension(path=path, name=source.name if isinstance(source, InlineExtension) else path, source_info=info)
+            self.extensions.append(extension)
+            outcome = await guard(setup, api_for(extension))
+            if isinstance(outcome, Failure):
+                self._drop(extension, outcome, inline)
+        self.rebuild()
+        self._report_conflicts()
+
+    def _drop(self, extension: Extension, failure: Failure, inline: bool) -> None:
+        extension.failed = True
+        self.extensions.remove(extension)
+        text = failure.text if inline else f"Failed to load extension: {failure.text}"
+        self.load_errors.append(LoadError(path=extension.path, error=text))
+
+    def _report_conflicts(self) -> None:
+        """A tool name of two extensions: the first wins, the later one is told (EXT-30)."""
+        owners: dict[str, str] = {}
+        for extension in self.extensions:
+            for name in extension.tools:
+                if name in owners:
+                    self.load_errors.append(LoadError(path=extension.path, error=f'Tool "{name}" conflicts with {owners[name]}'))
+                owners.setdefault(name, extension.path)
+
+    def bind(self, runtime: Runtime, nursery: trio.Nursery) -> None:
+        """From here on actions work, and extensions may run tasks (EXT-23)."""
+        self._runtime, self._nursery = runtime, nursery
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """The conversation, once bound."""
+        return self._runtime
+
+    def rebuild(self) -> None:
+        """Takes in what extensions registered or removed; a dispatch under way keeps what it read (EVT-2)."""
+        handlers: dict[str, list[tuple[Extension, Handler]]] = {}
+        tools = {tool.name: RegisteredTool(definition=tool, source_info=_BUILTIN) for tool in self._builtin if self._allowed(tool.name)}
+        taken: set[str] = set()
+        for extension in self.extensions:
+            for handler in extension.handlers:
+                handlers.setdefault(handler.hook, []).append((extension, handler))
+            for tool in extension.tools.values():
+                if tool.name not in taken and self._allowed(tool.name):
+                    taken.add(tool.name)
+                    tools[tool.name] = RegisteredTool(definition=tool, source_info=extension.source_info)
+        self._handlers = {name: tuple(rows) for name, rows in handlers.items()}
+        self.tools = tools
+
+    def use_tools(self, builtin: Sequence[ToolDefinition], allowed: Callable[[str], bool]) -> None:
+        """The host's built-in tools and which names may be registered at all (EXPO-30)."""
+        self._builtin, self._allowed = tuple(builtin), allowed
+        self.rebuild()
+
+    # -- dispatch ------------------------------------------------------------------------
+
+    def has(self, hook: str) -> bool:
+        """Whether anybody handles `hook`; then its subject need not be built otherwise (EVT-9)."""
+        return hook in self._handlers
+
+    async def dispatch(self, hook: str, subject: Any) -> Any:
+        """The subject after every handler, one after the other (EVT-1)."""
+        row = HOOKS[hook]
+        for extension, handler in self._handlers.get(hook, ()):
+            event = row.show(subject)
+            outcome = await self._call(handler, event)
+            if row.result is None and not isinstance(outcome, (Failure, Cut)):
+                continue
+            merged = self._merged(row, extension, handler, (subject, event, outcome))
+            subject = merged.subject
+            for complaint in merged.complaints:
+                self.report(extension.path, hook, complaint)
+            if merged.stop:
+                break
+        return subject
+
+    def notify(self, hook: str, subject: Any) -> None:
+        """Dispatches later, in the order of notification, without anybody waiting (EVT-6)."""
+        if not self.has(hook) or self._nursery is None:
+            return
+        self._mailbox.append((hook, subject))
+        if not self._draining:
+            self._draining, self._drained = True, trio.Event()
+            self._nursery.start_soon(self._drain)
+
+    async def drained(self) -> None:
+        """Returns when every notification was handled; they are not lost at the end of a generation."""
+        if self._draining:
+            await self._drained.wait()
+
+    async def _drain(self) -> None:
+        try:
+            while self._mailbox:
+                await self.dispatch(*self._mailbox.popleft())
+        finally:
+            self._draining = False
+            self._drained.set()
+
+    async def _call(self, handler: Handler, event: Any) -> Outcome[Any]:
+        """A sync handler is just called; an async one gets bounds, so that an abort can end it (LOOP-71)."""
+        started = guard_now(handler.function, event, self.context())
+        if isinstance(started, Failure) or not inspect.isawaitable(started.value):
+            return started
+        signal = self._runtime.signal if self._runtime is not None else None
+        if signal is None:
+            return await guard(_itself, started.value)
+        with signal.bounded() as bounds:
+            return await guard(_itself, started.value, scope=bounds.scope)
+
+    def _merged(self, row: Hook, extension: Extension, handler: Handler, handled: tuple[Any, Any, Outcome[Any]]) -> Merged:
+        subject, event, outcome = handled
+        assert self._runtime is not None
+        now = Now(state=self._runtime.state, at_ms=self._now_ms(), extension=extension.path)
+        if isinstance(outcome, Cut):
+            self.report(extension.path, row.name, _CUT)
+            return (row.on_cut or row.on_raise)(subject, event, _CUT, now)
+        if isinstance(outcome, Failure):
+            return self._failed(row, extension, handler, (subject, event, now, outcome))
+        result = outcome.value
+        if result is not None and row.result is not None:
+            read = guard_now(codec.python, row.result, result)
+            if isinstance(read, Failure):
+                text = f"{row.name} handler returned {type(result).__name__}: {read.text}"
+                return self._failed(row, extension, handler, (subject, event, now, _said(text)))
+            result = read.value
+        return row.merge(subject, event, result, now)
+
+    def _failed(self, row: Hook, extension: Extension, handler: Handler, failed: tuple[Any, Any, Now, Failure]) -> Merged:
+        subject, event, now, failure = failed
+        self.report(extension.path, row.name, failure.text, failure.stack)
+        on_raise = row.fail_closed if handler.fail_closed and row.fail_closed is not None else row.on_raise
+        return on_raise(subject, event, failure.text, now)
+
+    def context(self) -> ExtensionContext:
+        """The context for handlers of this generation."""
+        return ExtensionContext(self._runtime, self.generation)  # type: ignore[arg-type]  # handlers run only once bound
+
+    def report(self, path: str, event: str, error: str, stack: str | None = None) -> None:
+        """Tells the host that an extension failed, and keeps the last ones (ERR-1)."""
+        made = ExtensionErrorEvent(extension_path=path, event=event, error=error, stack=stack)
+        self.errors.append(made)
+        self._stream.publish(made)
+
+    # -- commands and bus ----------------------------------------------------------------
+
+    def commands(self) -> dict[str, tuple[Extension, Command]]:
+        """Commands by invocation name; a name of several extensions gets numbers for all of them (CMD-5)."""
+        listed = [(extension, command) for extension in self.extensions for command in extension.commands.values()]
+        counts: dict[str, int] = {}
+        for _, command in listed:
+            counts[command.name] = counts.get(command.name, 0) + 1
+        named: dict[str, tuple[Extension, Command]] = {}
+        for extension, command in listed:
+            name, number = command.name, 0
+            while counts[command.name] > 1 and (number == 0 or name in named):
+                number += 1
+                name = f"{command.name}:{number}"
+            while name in named:
+                number += 1
+                name = f"{command.name}:{number}"
+            named[name] = (extension, command)
+        return named
+
+    def command_infos(self) -> tuple[CommandInfo, ...]:
+        """The commands as extensions list them (API-19)."""
+        return tuple(
+            [
+                CommandInfo(name=name, description=command.description, source="extension", source_info=codec.encode(extension.source_info))
+                for name, (extension, command) in self.commands().items()
+            ]
+        )
+
+    async def run_command(self, name: str, arguments: str, wait_idle: Callable[[], Any]) -> bool:
+        """Runs a command; False if there is none of that name. One that raises was still handled (LOOP-4)."""
+        found = self.commands().get(name)
+        if found is None:
+            return False
+        outcome = await guard(found[1].handler, arguments, CommandContext(self.context(), wait_idle))
+        if isinstance(outcome, Failure):
+            self.report(f"command:{name}", "command", outcome.text)
+        return True
+
+    def emit(self, channel: str, value: Any) -> None:
+        """Calls the bus listeners of a channel in subscription order; async ones run on their own (API-27)."""
+        for extension in tuple(self.extensions):
+            for name, function in extension.listeners:
+                if name == channel:
+                    self._tell(extension, channel, function, value)
+
+    def _tell(self, extension: Extension, channel: str, function: Callable[..., Any], value: Any) -> None:
+        outcome = guard_now(function, value)
+        if isinstance(outcome, Failure):
+            self.report(extension.path, f"events:{channel}", outcome.text, outcome.stack)
+        elif inspect.isawaitable(outcome.value) and self._nursery is not None:
+            self._nursery.start_soon(self._await_listener, extension, channel, outcome.value)
+
+    async def _await_listener(self, extension: Extension, channel: str, awaitable: Any) -> None:
+        outcome = await guard(_itself, awaitable)
+        if isinstance(outcome, Failure):
+            self.report(extension.path, f"events:{channel}", outcome.text, outcome.stack)
+
+
+_BUILTIN: Final = SourceInfo(path="builtin", source="builtin", scope="user")
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _said(text: str) -> Failure:
+    return Failure(TypeError(text))

@@ -1,0 +1,414 @@
+"""The public face for hosts and frontends: `open_kernel`, and what a conversation is opened with.
+
+    async with open_kernel() as kernel:
+        seat = await kernel.open(OpenOptions(cwd=..., providers=(...,)))
+        seat.subscribe(print)
+        await seat.prompt("hello")
+
+All tasks live in nurseries that `open_kernel` owns. Leaving its block aborts what runs and
+closes every conversation, so that the aborted turn is persisted and shutdown hooks run; the
+same when the scope around is cancelled (SDK-23). Nothing process-wide is touched: no signal
+handlers, no chdir, no logging configuration, no environment writes.
+"""
+
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Literal
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Limbo
+from camshaft.actors.contexts import Generation
+from camshaft.actors.errors import (
+    CamshaftError,
+    MissingWorkingDirectory,
+    NotASession,
+    SessionExists,
+    SessionGone,
+    SessionLocked,
+    SessionSealed,
+    StorageError,
+)
+from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
+from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
+from camshaft.actors.extension_host import Extension, ExtensionHost
+from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
+from camshaft.actors.logs.jsonl import JsonlOptions, open_jsonl
+from camshaft.actors.logs.memory import open_memory
+from camshaft.actors.logs.port import Durability, Loaded, Log
+from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.runtime import CommandInfo, ToolInfo
+from camshaft.actors.seat import (
+    BUSY_TEXT,
+    NO_MODEL_TEXT,
+    Cleared,
+    CommandRefused,
+    PromptRefused,
+    Receipt,
+    Seat,
+    SeatClosed,
+    SeatParts,
+    UnknownModel,
+)
+from camshaft.actors.session import SessionActor, loaded_state
+from camshaft.actors.signal import ABORT_GRACE_S
+from camshaft.actors.world import World, real_world
+from camshaft.kernel.clock import iso
+from camshaft.kernel.entries import Entry, SessionHeader
+from camshaft.kernel.errors import Rejection
+from camshaft.kernel.events import DiagnosticEvent
+from camshaft.kernel.models import Model, clamp_level
+from camshaft.kernel.prompt import ContextFile, PromptOptions
+from camshaft.kernel.recorded import recorded_level, recorded_tools
+from camshaft.kernel.records import RunRecord
+from camshaft.kernel.settings import Settings
+from camshaft.kernel.state import RecordSelection, SelectModel, SelectTools, SessionState
+from camshaft.kernel.tools import ToolDefinition, allows, selected_at_start, with_active
+
+__all__ = [
+    "BUSY_TEXT",
+    "NO_MODEL_TEXT",
+    "CamshaftError",
+    "Cleared",
+    "CommandInfo",
+    "CommandRefused",
+    "ExtensionMisuse",
+    "ExtensionSource",
+    "Follower",
+    "FollowerStalled",
+    "InlineExtension",
+    "InvalidOptions",
+    "Kernel",
+    "Limits",
+    "Listener",
+    "LoadError",
+    "MemorySession",
+    "MissingWorkingDirectory",
+    "NewSession",
+    "NotASession",
+    "OpenOptions",
+    "OpenSession",
+    "PromptRefused",
+    "Provider",
+    "Receipt",
+    "Seat",
+    "SeatClosed",
+    "SessionExists",
+    "SessionGone",
+    "SessionLocked",
+    "SessionSealed",
+    "Settings",
+    "StorageError",
+    "ToolInfo",
+    "UnknownModel",
+    "World",
+    "open_kernel",
+    "real_world",
+    "session_folder",
+]
+
+SESSION_ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+SESSION_ID_TEXT: Final = (
+    "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', "
+    "and start and end with an alphanumeric character"
+)
+DEFAULT_LEVEL: Final = "medium"
+"""Thinking level of a new session when nothing else is said (MOD-97)."""
+
+
+class InvalidOptions(CamshaftError):
+    """A conversation cannot be opened with these options; the text names option, value and expectation."""
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """Bounds of one kernel; None means none."""
+
+    abort_grace_s: float | None = ABORT_GRACE_S
+    """Seconds between asking what runs to stop and ending it by force (LOOP-71)."""
+    continuations_max: int | None = None
+    """Continuations extensions may ask for in one run (BND-35)."""
+
+
+@attrs.frozen(kw_only=True)
+class NewSession:
+    """A new session file, made with its first message (SES-55)."""
+
+    directory: str | None = None
+    """Folder for the file; None: the default folder of the working directory (SES-65)."""
+    id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class OpenSession:
+    """The session file at `path`; made there if it does not exist (SES-16)."""
+
+    path: str
+
+
+@attrs.frozen(kw_only=True)
+class MemorySession:
+    """A session without a file; may begin with entries (SES-47)."""
+
+    entries: tuple[Entry, ...] = ()
+    header: SessionHeader | None = None
+
+
+@attrs.frozen(kw_only=True)
+class OpenOptions:
+    """What a conversation is opened with."""
+
+    cwd: str
+    """Working directory; relative to the process's at this moment."""
+    agent_dir: str | None = None
+    """Folder of user files and sessions; default `~/.camshaft`."""
+    session: NewSession | OpenSession | MemorySession = MemorySession()
+    settings: Settings = Settings()
+    providers: tuple[Provider, ...] = ()
+    extensions: tuple[ExtensionSource | InlineExtension, ...] = ()
+    """In load order, which is also handler order."""
+    builtin_tools: tuple[ToolDefinition, ...] = ()
+    """Tools of the host; an extension's tool of the same name replaces one (TOOL-1)."""
+    tools: tuple[str, ...] | None = None
+    """Allowlist with `*` patterns, or only `+name`/`-name` (EXPO-30)."""
+    exclude_tools: tuple[str, ...] = ()
+    no_tools: Literal["all", "builtin"] | None = None
+    """`all`: start with none active; `builtin`: without the default built-ins (EXPO-31)."""
+    system_prompt: str | None = None
+    append_system_prompt: tuple[str, ...] = ()
+    context_files: tuple[ContextFile, ...] = ()
+    model: str | None = None
+    """`provider/id`, or an id only one provider has."""
+    thinking_level: str | None = None
+    durability: Durability = "commit"
+    resume: Literal["report"] = "report"
+    """What opening does with an unfinished run: report it as a diagnostic, and nothing else."""
+    override_cwd: bool = False
+    """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
+    mode: str = "embedded"
+
+
+@attrs.define(eq=False)
+class Kernel:
+    """Conversations and what they share."""
+
+    world: World
+    limits: Limits
+    _nursery: trio.Nursery
+    _limbo: Limbo
+    _seats: list[Seat] = attrs.field(factory=list)
+
+    @property
+    def abandoned(self) -> tuple[str, ...]:
+        """Names of foreign code that did not end when it was cancelled and still runs."""
+        return tuple(self._limbo.abandoned)
+
+    async def open(self, options: OpenOptions) -> Seat:
+        """A conversation, its extensions loaded and told of it (EXT-40).
+
+        Raises InvalidOptions, NotASession, SessionLocked, MissingWorkingDirectory and other
+        StorageErrors; nothing has changed then. Extensions that fail to load are in `seat.load_errors`.
+        """
+        log, loaded = self._log(options)
+        opened = False
+        try:
+            seat = await self._seat(options, log, loaded)
+            opened = True
+        finally:
+            if not opened:
+                log.close()
+        self._seats.append(seat)
+        await seat.start()
+        return seat
+
+    async def close(self) -> None:
+        """Closes every conversation."""
+        while self._seats:
+            await self._seats.pop().close()
+
+    def _log(self, options: OpenOptions) -> tuple[Log, Loaded]:
+        cwd = os.path.abspath(options.cwd)
+        target = options.session
+        if isinstance(target, MemorySession):
+            return open_memory(target.header or self._header(cwd, None), target.entries)
+        if isinstance(target, NewSession):
+            if target.id is not None and not SESSION_ID.fullmatch(target.id):
+                raise InvalidOptions(f"{SESSION_ID_TEXT}; got {target.id!r}")
+            header = self._header(cwd, target.id)
+            folder = target.directory or session_folder(_agent_dir(options, self.world), cwd)
+            path = os.path.join(os.path.abspath(folder), session_file_name(header))
+        else:
+            header, path = self._header(cwd, None), os.path.abspath(target.path)
+        return open_jsonl(path, self._jsonl(header, options.durability))
+
+    def _jsonl(self, header: SessionHeader, durability: Durability) -> JsonlOptions:
+        started = iso(self.world.clock.now_ms())
+        return JsonlOptions(
+            files=self.world.log_files,
+            new_header=lambda: header,
+            new_entry_id=self.world.ids.entry_id,
+            holder=f"process {os.getpid()}, since {started}",
+            durability=durability,
+        )
+
+    def _header(self, cwd: str, session_id: str | None) -> SessionHeader:
+        return SessionHeader(id=session_id or self.world.ids.session_id(), timestamp=iso(self.world.clock.now_ms()), cwd=cwd)
+
+    async def _seat(self, options: OpenOptions, log: Log, loaded: Loaded) -> Seat:
+        state = loaded_state(loaded, options.settings)
+        cwd = _effective_cwd(options, state, log)
+        stream = EventStream()
+        session = SessionActor(log, self.world.clock, self.world.ids, stream, state)
+        host = ExtensionHost(stream, self.world.clock.now_ms, Generation(1))
+        excluded, choice = options.exclude_tools, () if options.no_tools == "all" and options.tools is None else options.tools
+        host.use_tools(options.builtin_tools, lambda name: allows(options.tools, excluded, name))
+
+        def api_for(extension: Extension) -> ExtensionAPI:
+            return ExtensionAPI(extension, host, host.generation, cwd)
+
+        await host.load(options.extensions, cwd, api_for)
+        seat = Seat(
+            SeatParts(
+                world=self.world,
+                session=session,
+                host=host,
+                stream=stream,
+                limbo=self._limbo,
+                nursery=self._nursery,
+                providers=options.providers,
+                base_prompt=_base_prompt(options, cwd),
+                mode=options.mode,
+                abort_grace_s=self.limits.abort_grace_s,
+                continuations_max=self.limits.continuations_max,
+                found=_found(loaded),
+            )
+        )
+        host.bind(seat, self._nursery)
+        _select_at_start(options, session, host, choice)
+        return seat
+
+
+@asynccontextmanager
+async def open_kernel(*, world: World | None = None, limits: Limits | None = None) -> AsyncIterator[Kernel]:
+    """A kernel for the length of the block; leaving it closes every conversation in order."""
+    async with trio.open_nursery() as outer:
+        limbo = Limbo(outer)
+        async with trio.open_nursery() as nursery:
+            kernel = Kernel(world or real_world(), limits or Limits(), nursery, limbo)
+            try:
+                yield kernel
+            finally:
+                with trio.CancelScope(shield=True):
+                    await kernel.close()
+                nursery.cancel_scope.cancel()
+        outer.cancel_scope.cancel()
+
+
+def session_folder(agent_dir: str, cwd: str) -> str:
+    """The default folder for sessions of a working directory (SES-65)."""
+    flat = re.sub(r"[/\\:]", "-", re.sub(r"^[/\\]", "", os.path.abspath(cwd)))
+    return os.path.join(agent_dir, "sessions", f"--{flat}--")
+
+
+def session_file_name(header: SessionHeader) -> str:
+    """Name of a new session's file (SES-66)."""
+    return f"{re.sub('[:.]', '-', header.timestamp)}_{header.id}.jsonl"
+
+
+def _agent_dir(options: OpenOptions, world: World) -> str:
+    home = world.environment.get("HOME") or os.path.expanduser("~")
+    return options.agent_dir or os.path.join(home, ".camshaft")
+
+
+def _effective_cwd(options: OpenOptions, state: SessionState, log: Log) -> str:
+    """Where the conversation runs: an opened session's own directory, unless overridden (SES-17, SES-18)."""
+    here = os.path.abspath(options.cwd)
+    stored = state.header.cwd
+    if options.override_cwd or not isinstance(options.session, OpenSession) or not stored:
+        return here
+    if not os.path.isdir(stored):
+        raise MissingWorkingDirectory(stored, log.path or "", here)
+    return stored
+
+
+def _base_prompt(options: OpenOptions, cwd: str) -> PromptOptions:
+    return PromptOptions(
+        cwd=cwd,
+        custom_prompt=options.system_prompt or None,
+        append_system_prompt="\n\n".join(options.append_system_prompt) or None,
+        context_files=options.context_files,
+    )
+
+
+def _select_at_start(options: OpenOptions, session: SessionActor, host: ExtensionHost, choice: Sequence[str] | None) -> None:
+    """Model, level and tools of the conversation (MOD-97, EXPO-30); a new session records the first two (SES-23)."""
+    state = session.state
+    is_new = state.projection.message_count == 0
+    model = _model_at_start(options, state, is_new)
+    level = _level_at_start(options, state, is_new)
+    effective = "off" if model is None else clamp_level(model, level)
+    if model is not None:
+        session.post(SelectModel(model=model, thinking_level=effective, record=False))
+    if is_new and state.tree.length == 0:
+        reference = None if model is None else (model.provider, model.id)
+        session.post(RecordSelection(model=reference, thinking_level=effective))
+    elif not is_new and recorded_level(state) is None:
+        session.post(RecordSelection(thinking_level=effective))
+    session.post(SelectTools(active_tools=_tools_at_start(options, state, host, choice)))
+
+
+def _model_at_start(options: OpenOptions, state: SessionState, is_new: bool) -> Model | None:
+    available = [model for provider in options.providers if provider.configured() for model in provider.models]
+    if options.model is not None:
+        found = find_model(options.providers, options.model)
+        if found is None:
+            known = ", ".join([each.reference for provider in options.providers for each in provider.models]) or "none"
+            raise InvalidOptions(f"no model {options.model!r}; the models are: {known}")
+        return found
+    recorded = None if is_new or state.projection.model is None else "/".join(state.projection.model)
+    settings = options.settings
+    default = f"{settings.default_provider}/{settings.default_model}" if settings.default_provider and settings.default_model else None
+    for reference in (recorded, default):
+        found = None if reference is None else find_model(options.providers, reference)
+        provider = None if found is None else provider_of(options.providers, found)
+        if found is not None and provider is not None and provider.configured():
+            return found
+    return available[0] if available else None
+
+
+def _level_at_start(options: OpenOptions, state: SessionState, is_new: bool) -> str:
+    if options.thinking_level is not None:
+        return options.thinking_level
+    recorded = None if is_new else recorded_level(state)
+    if recorded is not None:
+        return recorded
+    return options.settings.default_thinking_level or DEFAULT_LEVEL
+
+
+def _tools_at_start(options: OpenOptions, state: SessionState, host: ExtensionHost, choice: Sequence[str] | None) -> tuple[str, ...]:
+    """The chosen tools; without a choice a resumed session's own, in the order of EXPO-7."""
+    defaults: Sequence[str] = () if options.no_tools == "builtin" else ("read", "bash", "edit", "write")
+    wanted = choice if choice is not None else options.settings.default_tools
+    if choice is None and wanted is not None and all(name[:1] not in "+-" for name in wanted):
+        defaults, wanted = wanted, None
+    active = selected_at_start(wanted, options.exclude_tools, host.tools, defaults=defaults)
+    if isinstance(active, Rejection):
+        raise InvalidOptions(active.why)
+    recorded = None if options.tools is not None else recorded_tools(state)
+    if recorded is None:
+        return active
+    kept = [name for name in active if name in recorded.declared or name not in recorded.mentioned]
+    return with_active(kept, [*kept, *[name for name in recorded.declared if name not in kept]], host.tools)
+
+
+def _found(loaded: Loaded) -> tuple[DiagnosticEvent, ...]:
+    """What opening noticed: damaged lines, an unfinished run. It acts on nothing."""
+    found = [DiagnosticEvent(source="session", message=str(each)) for each in loaded.diagnostics]
+    unfinished = [record for record in loaded.records if isinstance(record, RunRecord)]
+    if unfinished:
+        text = f"run {unfinished[-1].run_id} did not settle; it is reported, not resumed"
+        found.append(DiagnosticEvent(source="session", message=text))
+    return tuple(found)

@@ -1,0 +1,89 @@
+"""What the loop asks of a model provider: the port behind every adapter."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import attrs
+
+from camshaft.kernel.messages import ModelMessage
+from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
+from camshaft.kernel.stream import StreamItem
+from camshaft.kernel.tools import Signal
+
+
+@attrs.frozen(kw_only=True)
+class RequestOptions:
+    """Options of one request; None leaves them to model and provider (STR-3)."""
+
+    session_id: str | None = None
+    """For cache routing."""
+    max_tokens: int | None = None
+    temperature: float | None = None
+    sampling_params: FrozenDict = EMPTY
+    tool_choice: Json = None
+    headers: FrozenDict = attrs.field(default=EMPTY, repr=False)
+    """Override the provider's; null removes one. Hidden in reprs: they may hold credentials."""
+    cache_retention: str | None = None
+    timeout_ms: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ModelRequest:
+    """One request to a model."""
+
+    model: Model
+    thinking_level: str
+    """As selected; the adapter clamps it. `off`: none."""
+    messages: Sequence[ModelMessage]
+    """The transcript, system messages in their places; may be a lazy view."""
+    options: RequestOptions = RequestOptions()
+
+
+Emit = Callable[[StreamItem], Awaitable[None]]
+"""Takes the next item; returns when everybody has seen it."""
+
+
+class Provider(Protocol):
+    """An adapter to one provider's models."""
+
+    @property
+    def name(self) -> str:
+        """The provider id, first part of a model reference."""
+        ...
+
+    @property
+    def api(self) -> str:
+        """Its wire API."""
+        ...
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """What it offers."""
+        ...
+
+    def configured(self) -> bool:
+        """Whether it has the credentials it needs."""
+        ...
+
+    async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
+        """Emits the items of one answer, ending with one `Ended`. What it raises becomes an error message (LOOP-56).
+
+        When `signal` is set it ends soon with stop reason `aborted`.
+        """
+        ...
+
+
+def find_model(providers: Sequence[Provider], reference: str) -> Model | None:
+    """The model of `provider/id`, or of an id that only one provider has; None if there is none or several."""
+    everything = [model for provider in providers for model in provider.models]
+    exact = [model for model in everything if model.reference == reference]
+    named = [model for model in everything if model.id == reference]
+    if exact:
+        return exact[0]
+    return named[0] if len(named) == 1 else None
+
+
+def provider_of(providers: Sequence[Provider], model: Model) -> Provider | None:
+    """The adapter that serves `model`, or None."""
+    return next((provider for provider in providers if provider.name == model.provider), None)

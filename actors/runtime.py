@@ -1,0 +1,133 @@
+"""What extensions can reach of the conversation they are loaded in: the port behind contexts and API.
+
+The seat implements it. Everything synchronous here is a read or a post: its effect is visible
+on the caller's next line.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from camshaft.actors.signal import AbortSignal
+from camshaft.actors.world import World
+from camshaft.kernel.hooks import CustomInput
+from camshaft.kernel.messages import ImageBlock
+from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import Json
+from camshaft.kernel.state import SessionState
+from camshaft.kernel.tools import RegisteredTool
+
+
+@attrs.frozen(kw_only=True)
+class ToolInfo:
+    """A registered tool as `get_all_tools` lists it (EXPO-8)."""
+
+    name: str
+    description: str
+    parameters: Json
+    prompt_guidelines: tuple[str, ...]
+    exposure: str
+    source_info: Json
+
+
+@attrs.frozen(kw_only=True)
+class CommandInfo:
+    """A command as `get_commands` lists it (API-19)."""
+
+    name: str
+    description: str | None
+    source: str
+    source_info: Json
+
+
+class Runtime(Protocol):
+    """One conversation, as its extensions see it."""
+
+    @property
+    def state(self) -> SessionState:
+        """The session's snapshot."""
+        ...
+
+    @property
+    def world(self) -> World:
+        """The ports of the host."""
+        ...
+
+    @property
+    def cwd(self) -> str:
+        """The working directory, absolute."""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """How the host shows things: `print`, `json`, `rpc`, `interactive` or `embedded`."""
+        ...
+
+    @property
+    def signal(self) -> AbortSignal | None:
+        """The signal of the active run; None outside runs (CTXT-4)."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, RegisteredTool]:
+        """The visible tools by name."""
+        ...
+
+    @property
+    def session_file(self) -> str | None:
+        """Path of the session file, whether it exists yet or not; None in memory."""
+        ...
+
+    @property
+    def system_prompt(self) -> str:
+        """The effective prompt text (CTXT-2)."""
+        ...
+
+    def send_message(self, message: CustomInput, trigger_turn: bool | None, deliver_as: str | None) -> None:
+        """Deliver a custom message by QUE-11; failures are reported, not raised."""
+        ...
+
+    def send_user_message(self, text: str, images: Sequence[ImageBlock], deliver_as: str | None, expand: bool) -> None:
+        """Send a user message by QUE-13; failures are reported, not raised."""
+        ...
+
+    def append_entry(self, custom_type: str, data: Json) -> str:
+        """Append a `custom` entry now; its id."""
+        ...
+
+    def set_label(self, entry_id: str, label: str | None) -> None:
+        """Label an entry. Raises CommandRefused for an unknown id."""
+        ...
+
+    def set_session_name(self, name: str) -> None:
+        """Name the session; empty clears."""
+        ...
+
+    def set_active_tools(self, names: Sequence[str]) -> None:
+        """Replace the active set (EXPO-3)."""
+        ...
+
+    async def select_model(self, model: Model | str, source: str) -> bool:
+        """Use another model; False if it has no credentials (API-22). Raises UnknownModel."""
+        ...
+
+    def set_thinking_level(self, level: str) -> None:
+        """Use another level, clamped to the model. Raises CommandRefused for an unknown level (API-23)."""
+        ...
+
+    def request_abort(self) -> None:
+        """Ask the active run to stop; returns at once."""
+        ...
+
+    async def wait_idle(self) -> None:
+        """Returns when no run is active. Raises SelfWait from inside a run."""
+        ...
+
+    def commands(self) -> tuple[CommandInfo, ...]:
+        """What can be called by name."""
+        ...
+
+    async def execute_nested(self, caller: Any, name: str, arguments: Any, signal: Any, on_update: Any) -> Any:
+        """Run a callable tool for the call `caller` (NEST)."""
+        ...

@@ -1,0 +1,56 @@
+"""The abort of a run: a cooperative request first, an end by force after a grace.
+
+*Ask*: the flag is set and everybody who waits for it is woken. After the grace the scopes of
+what still runs are *cancelled* (tools then kill their process groups), and what does not end
+even then is *abandoned* (actor.py). Without a grace the first stage never ends (LOOP-61).
+Code that starts after the request gets the same grace from its start.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Bounds
+
+ABORT_GRACE_S: Final = 10.0
+"""Default of the first stage: long enough for a tool to tidy up, short enough for a person to wait (LOOP-71)."""
+
+
+@attrs.define(eq=False)
+class AbortSignal:
+    """The signal of one run; handlers, tools and adapters see `cancelled` and `wait()`."""
+
+    grace_s: float | None = ABORT_GRACE_S
+    """Seconds; None waits for ever, which is the reference's behaviour."""
+    cancelled: bool = False
+    _requested: trio.Event = attrs.field(factory=trio.Event)
+    _running: dict[int, Bounds] = attrs.field(factory=dict)
+
+    async def wait(self) -> None:
+        """Returns when an abort is requested, at once if it was."""
+        await self._requested.wait()
+
+    def request(self) -> None:
+        """Ask everybody to stop; start the grace of what runs. Idempotent."""
+        if self.cancelled:
+            return
+        self.cancelled = True
+        self._requested.set()
+        if self.grace_s is not None:
+            for bounds in self._running.values():
+                bounds.end_after(self.grace_s)
+
+    @contextmanager
+    def bounded(self) -> Iterator[Bounds]:
+        """Bounds for one piece of foreign code, ended by the stages of this signal."""
+        bounds = Bounds()
+        if self.cancelled and self.grace_s is not None:
+            bounds.end_after(self.grace_s)
+        self._running[id(bounds)] = bounds
+        try:
+            yield bounds
+        finally:
+            del self._running[id(bounds)]

@@ -1,0 +1,458 @@
+"""Runs tool calls: the pipeline of one call, batches of them, and calls that tools make.
+
+The pipeline (agent loop spec 5.2): abort check, lookup, argument preparation, validation,
+`tool_call` hooks, abort check, `execute` with updates, `tool_result` hooks, the end event,
+the result message. Whatever happens, a call gives exactly one outcome; everything before
+`execute` that fails gives an error result without `tool_result` hooks (TOOL-6, TOOL-34).
+
+A parallel batch prepares all calls in source order, ends those that failed at once, then runs
+the rest together; results are delivered in source order after all ended. A sequential batch
+takes one call through everything before the next (TOOL-38, TOOL-39).
+
+`execute` runs in limbo's nursery under bounds that an abort ends in stages, so a tool that
+refuses to die cannot hold the run. What is left if this actor dies: the calls record names
+every call and its result's id; a call without a result is answered "outcome unknown".
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard_now
+from camshaft.actors.contexts import ToolContext
+from camshaft.actors.event_stream import EventStream
+from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.session import SessionActor
+from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import codec, nested
+from camshaft.kernel.arguments import prepared_arguments
+from camshaft.kernel.events import Event, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
+from camshaft.kernel.hooks import (
+    CallGate,
+    ToolExecutionEndEvent,
+    ToolExecutionStartEvent,
+    ToolExecutionUpdateEvent,
+    ToolResultEvent,
+)
+from camshaft.kernel.messages import TextBlock, ToolCall, ToolResultMessage
+from camshaft.kernel.nested import Nest, NestedEnd
+from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
+from camshaft.kernel.records import PlannedCall
+from camshaft.kernel.state import FinishCall
+from camshaft.kernel.tools import RegisteredTool, Signal, ToolResult, callable_names
+from camshaft.kernel.usage import add_usage
+
+UPDATES_WAITING_MAX: Final = 16
+"""Partial results of one call that wait for slow handlers; then the newest replaces the last waiting."""
+
+ABORTED_TEXT: Final = "Operation aborted"
+UNKNOWN_TEXT: Final = "The tool was interrupted and did not end; whether it had an effect is unknown"
+TRUNCATED_TEXT: Final = (
+    "The call was not run: the reply hit its output limit, so the arguments may be cut. "
+    "Call the tool again with complete arguments, or in smaller steps."
+)
+LOST_TEXT: Final = "The tool was interrupted; whether it had an effect is unknown"
+FINISHED_TEXT: Final = "The call {} has finished; it can make no more calls"
+
+Deliver = Callable[[ToolResultMessage, str], Awaitable[ToolResultMessage]]
+"""Announces and appends a result message under its reserved entry id; gives it back as stored."""
+
+
+@attrs.frozen(kw_only=True)
+class CallOutcome:
+    """How one call ended."""
+
+    tool_call: ToolCall
+    result: ToolResult
+    is_error: bool
+    duration_ms: int | None = None
+    """Whole ms of `execute`; None if it did not run (TOOL-8)."""
+    nested_calls: FrozenDict | None = None
+    """Record of the calls a model-issued call made (NEST-8)."""
+
+
+@attrs.define(eq=False)
+class _Call:
+    """A call under way; handed to the tool's context, so that it can make calls of its own."""
+
+    call: ToolCall
+    parent_id: str | None
+    signal: Signal
+    root: "_Call | None"
+    """The model-issued call above it; None for that one."""
+    nest: Nest = Nest()
+    """Of the model-issued call only: everything called beneath it."""
+    serialized: bool = False
+    """It holds the lock of sequential nested calls, or runs inside a call that does (NEST-6)."""
+    is_finished: bool = False
+    inner: list[trio.CancelScope] = attrs.field(factory=list)
+    """Scopes of the calls it made and that still run."""
+
+    @property
+    def top(self) -> "_Call":
+        """The model-issued call."""
+        return self.root or self
+
+
+@attrs.frozen(kw_only=True)
+class _Ready:
+    """A call that passed everything before `execute`."""
+
+    call: _Call
+    tool: RegisteredTool
+    arguments: FrozenDict
+
+
+@attrs.define(eq=False)
+class _Updates:
+    """Partial results of one call on their way to handlers, one after the other (TOOL-26)."""
+
+    call: _Call
+    waiting: deque[ToolResult] = attrs.field(factory=deque)
+    is_closed: bool = False
+    is_pumping: bool = False
+    idle: trio.Event = attrs.field(factory=trio.Event)
+
+    def put(self, update: ToolResult) -> None:
+        """Adds one; when too many wait, it replaces the last."""
+        if len(self.waiting) >= UPDATES_WAITING_MAX:
+            self.waiting.pop()
+        self.waiting.append(update)
+
+
+@attrs.define(eq=False)
+class ToolExecutor:
+    """Runs the batches of one session."""
+
+    _session: SessionActor
+    _host: ExtensionHost
+    _stream: EventStream
+    _limbo: Limbo
+    _nursery: trio.Nursery
+    _sequential_mode: bool = False
+    _sequential: trio.Lock = attrs.field(factory=trio.Lock)
+    """Held by one nested call of a sequential tool at a time (NEST-6)."""
+
+    # -- batches -------------------------------------------------------------------------
+
+    async def run_parallel(
+        self, planned: Sequence[tuple[ToolCall, PlannedCall]], tools: Mapping[str, RegisteredTool], signal: AbortSignal
+    ) -> list[CallOutcome]:
+        """The outcomes of a batch in source order, after all ended."""
+        outcomes: list[CallOutcome | None] = [None] * len(planned)
+        ready: list[tuple[int, _Ready]] = []
+        for index, (call, _) in enumerate(planned):
+            prepared = await self._begin(_Call(call, None, signal, None), tools)
+            if isinstance(prepared, CallOutcome):
+                outcomes[index] = prepared
+            else:
+                ready.append((index, prepared))
+        keep = len(planned) > 1
+
+        async def finish(index: int, prepared: _Ready) -> None:
+            outcomes[index] = await self._finish(prepared)
+            if keep:
+                self._keep(outcomes[index], prepared.call.nest, planned[index][1])
+
+        if len(ready) == 1:
+            await finish(*ready[0])
+        elif ready:
+            async with trio.open_nursery() as nursery:
+                for index, prepared in ready:
+                    nursery.start_soon(finish, index, prepared)
+        nests = {index: prepared.call.nest for index, prepared in ready}
+        return [self._with_nest(outcome, nests.get(index)) for index, outcome in enumerate(outcomes) if outcome is not None]
+
+    async def run_one(self, call: ToolCall, tools: Mapping[str, RegisteredTool], signal: AbortSignal) -> CallOutcome:
+        """The outcome of one call of a sequential batch."""
+        prepared = await self._begin(_Call(call, None, signal, None), tools)
+        if isinstance(prepared, CallOutcome):
+            return prepared
+        outcome = await self._finish(prepared)
+        return self._with_nest(outcome, prepared.call.nest)
+
+    async def fail(self, call: ToolCall, text: str, *, announce: bool = True) -> CallOutcome:
+        """Ends a call that does not run with an error, start and end announced (LOOP-23, LOOP-62)."""
+        under = _Call(call, None, AbortSignal(), None)
+        if announce:
+            await self._announce_start(under)
+        return await self._refused(under, text)
+
+    def message(self, outcome: CallOutcome) -> ToolResultMessage:
+        """The result message of an outcome (TOOL-9)."""
+        result = outcome.result
+        return ToolResultMessage(
+            tool_call_id=outcome.tool_call.id,
+            tool_name=outcome.tool_call.name,
+            content=result.content or (),
+            details=result.details,
+            usage=result.usage,
+            nested_calls=outcome.nested_calls,
+            is_error=outcome.is_error,
+            timestamp=self._session.stamps(0).now_ms,
+            duration_ms=outcome.duration_ms,
+        )
+
+    def _keep(self, outcome: CallOutcome | None, nest: Nest, planned: PlannedCall) -> None:
+        """Of a batch that goes on, an ended call's result is written before the batch is closed (K13)."""
+        if outcome is not None:
+            message = self.message(self._with_nest(outcome, nest))
+            self._session.post(FinishCall(result_entry_id=planned.result_entry_id, message=message))
+
+    def _with_nest(self, outcome: CallOutcome, nest: Nest | None) -> CallOutcome:
+        if nest is None or not nest.calls and nest.usage is None:
+            return outcome
+        usage = add_usage(outcome.result.usage, nest.usage)
+        return attrs.evolve(outcome, result=attrs.evolve(outcome.result, usage=usage), nested_calls=nest.nested_calls)
+
+    # -- one call ------------------------------------------------------------------------
+
+    async def _begin(self, call: _Call, tools: Mapping[str, RegisteredTool]) -> _Ready | CallOutcome:
+        """Everything before `execute`; a call that fails here has ended."""
+        await self._announce_start(call)
+        return await self._prepare(call, tools)
+
+    async def _prepare(self, call: _Call, tools: Mapping[str, RegisteredTool]) -> _Ready | CallOutcome:
+        name = call.call.name
+        if call.signal.cancelled:
+            return await self._refused(call, ABORTED_TEXT)
+        tool = tools.get(name)
+        if tool is None:
+            return await self._refused(call, f"Tool {name} not found")
+        checked = guard_now(_checked_arguments, tool, call.call)
+        if isinstance(checked, Failure):
+            return await self._refused(call, checked.text)
+        arguments: FrozenDict = checked.value
+        if self._host.has("tool_call"):
+            gate = await self._host.dispatch(
+                "tool_call",
+                CallGate(tool_name=name, tool_call_id=call.call.id, parent_tool_call_id=call.parent_id, input=arguments),
+            )
+            if gate.blocked is not None:
+                return await self._refused(call, gate.blocked, terminate=gate.terminate)
+            arguments = gate.input
+            if call.signal.cancelled:
+                return await self._refused(call, ABORTED_TEXT)
+        return _Ready(call=call, tool=tool, arguments=arguments)
+
+    async def _finish(self, ready: _Ready) -> CallOutcome:
+        call = ready.call
+        if call.signal.cancelled:
+            return await self._refused(call, ABORTED_TEXT)
+        await self._session.log.barrier()
+        started = trio.current_time()
+        result, is_error = await self._execute(ready)
+        duration = round((trio.current_time() - started) * 1000)
+        call.is_finished = True
+        for scope in call.inner:
+            scope.cancel()
+        if self._host.has("tool_result"):
+            result, is_error = await self._patched(ready, result, is_error)
+        outcome = CallOutcome(tool_call=call.call, result=result, is_error=is_error, duration_ms=duration)
+        await self._announce_end(call, outcome)
+        return outcome
+
+    async def _execute(self, ready: _Ready) -> tuple[ToolResult, bool]:
+        """The tool's own result, and whether it is an error (TOOL-25, TOOL-27)."""
+        call, updates = ready.call, _Updates(ready.call)
+        context = ToolContext(
+            self._host.context(),
+            call.call.id,
+            call.signal,
+            self._host.runtime,
+            call,  # type: ignore[arg-type]  # tools run only once bound
+        )
+
+        def on_update(partial: Any) -> None:
+            self._update(updates, partial)
+
+        run_signal = call.signal if isinstance(call.signal, AbortSignal) else AbortSignal()
+        with run_signal.bounded() as bounds:
+            outcome = await self._limbo.run(
+                f"tool {call.call.name} ({call.call.id})",
+                ready.tool.definition.execute,
+                call.call.id,
+                thaw(ready.arguments),
+                call.signal,
+                on_update,
+                context,
+                bounds=bounds,
+            )
+        updates.is_closed = True
+        if updates.is_pumping:
+            await updates.idle.wait()
+        match outcome:
+            case Value(value=value):
+                return _result(value, call.call.name)
+            case Failure():
+                return _error(outcome.text), True
+            case Cut():
+                return _error(ABORTED_TEXT), True
+            case Abandoned():
+                return _error(UNKNOWN_TEXT), True
+
+    async def _patched(self, ready: _Ready, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
+        event = ToolResultEvent(
+            tool_name=ready.call.call.name,
+            tool_call_id=ready.call.call.id,
+            input=ready.arguments,
+            content=result.content,
+            details=result.details,
+            structured_content=result.structured_content,
+            is_error=is_error,
+            usage=result.usage,
+            parent_tool_call_id=ready.call.parent_id,
+        )
+        after: ToolResultEvent = await self._host.dispatch("tool_result", event)
+        if after is event:
+            return result, is_error
+        patched = attrs.evolve(
+            result,
+            content=after.content,
+            details=after.details,
+            structured_content=after.structured_content,
+            usage=after.usage,
+        )
+        return patched, after.is_error
+
+    async def _refused(self, call: _Call, text: str, *, terminate: bool = False) -> CallOutcome:
+        result = attrs.evolve(_error(text), terminate=True if terminate else None)
+        outcome = CallOutcome(tool_call=call.call, result=result, is_error=True)
+        await self._announce_end(call, outcome)
+        return outcome
+
+    # -- events --------------------------------------------------------------------------
+
+    async def _announce_start(self, call: _Call) -> None:
+        fields: dict[str, Any] = {
+            "tool_call_id": call.call.id,
+            "tool_name": call.call.name,
+            "args": call.call.arguments,
+            "parent_tool_call_id": call.parent_id,
+        }
+        await self._tell("tool_execution_start", ToolExecutionStartEvent, ToolExecutionStart, fields)
+
+    async def _announce_end(self, call: _Call, outcome: CallOutcome) -> None:
+        fields: dict[str, Any] = {
+            "tool_call_id": call.call.id,
+            "tool_name": call.call.name,
+            "result": outcome.result,
+            "is_error": outcome.is_error,
+            "duration_ms": outcome.duration_ms,
+            "parent_tool_call_id": call.parent_id,
+        }
+        await self._tell("tool_execution_end", ToolExecutionEndEvent, ToolExecutionEnd, fields)
+
+    async def _tell(self, hook: str, x_class: type[Any], p_class: Callable[..., Event], fields: dict[str, Any]) -> None:
+        if self._host.has(hook):
+            await self._host.dispatch(hook, x_class(**fields))
+        self._stream.publish(p_class(**fields))
+
+    def _update(self, updates: _Updates, partial: Any) -> None:
+        """Never blocks the tool; ignored once `execute` has settled. Raises CodecError for what is no result."""
+        if updates.is_closed:
+            return
+        result = codec.python(ToolResult, partial)
+        if not self._host.has("tool_execution_update"):
+            self._stream.publish(ToolExecutionUpdate(**_update_fields(updates.call, result)))
+            return
+        updates.put(result)
+        if not updates.is_pumping:
+            updates.is_pumping, updates.idle = True, trio.Event()
+            self._nursery.start_soon(self._pump, updates)
+
+    async def _pump(self, updates: _Updates) -> None:
+        try:
+            while updates.waiting:
+                fields = _update_fields(updates.call, updates.waiting.popleft())
+                await self._tell("tool_execution_update", ToolExecutionUpdateEvent, ToolExecutionUpdate, fields)
+        finally:
+            updates.is_pumping = False
+            updates.idle.set()
+
+    # -- calls made by tools -------------------------------------------------------------
+
+    async def execute_nested(
+        self, caller: _Call, name: str, arguments: Any, signal: Signal | None, on_update: Callable[[Any], None] | None
+    ) -> CallOutcome:
+        """The outcome of a call that the tool of `caller` makes; never raises for the tool's failures (NEST-1)."""
+        given = freeze({} if arguments is None else arguments, "arguments")
+        shown = given if isinstance(given, FrozenDict) else EMPTY
+        if caller.is_finished:
+            late = ToolCall(id=f"{caller.call.id}/-", name=name, arguments=shown)
+            return CallOutcome(tool_call=late, result=_error(FINISHED_TEXT.format(caller.call.id)), is_error=True)
+        top = caller.top
+        top.nest, call_id = nested.started(top.nest, caller.call.id, name, given)
+        wrong = None if isinstance(given, FrozenDict) else f"{given!r} is no object"
+        call = ToolCall(id=call_id, name=name, arguments=shown, arguments_error=wrong)
+        inner = _Call(call, caller.call.id, signal or caller.signal, top, serialized=caller.serialized)
+        started = trio.current_time()
+        await self._announce_start(inner)
+        with trio.CancelScope() as scope:
+            caller.inner.append(scope)
+            outcome = await self._run_nested(inner)
+        caller.inner.remove(scope)
+        if scope.cancelled_caught:
+            return CallOutcome(tool_call=call, result=_error(FINISHED_TEXT.format(caller.call.id)), is_error=True)
+        end = NestedEnd(
+            is_error=outcome.is_error,
+            content=outcome.result.content or (),
+            usage=outcome.result.usage,
+            duration_ms=round((trio.current_time() - started) * 1000),
+        )
+        top.nest = nested.finished(top.nest, call_id, end)
+        return outcome
+
+    async def _run_nested(self, call: _Call) -> CallOutcome:
+        runtime = self._host.runtime
+        assert runtime is not None
+        names = callable_names(runtime.state.selection.active_tools, self._host.tools)
+        tools = {name: self._host.tools[name] for name in names}
+        tool = tools.get(call.call.name)
+        alone = tool is not None and (self._sequential_mode or tool.definition.execution_mode == "sequential")
+        if not alone or call.serialized:
+            return await self._nested_pipeline(call, tools)
+        call.serialized = True
+        async with self._sequential:
+            return await self._nested_pipeline(call, tools)
+
+    async def _nested_pipeline(self, call: _Call, tools: Mapping[str, RegisteredTool]) -> CallOutcome:
+        prepared = await self._prepare(call, tools)
+        return prepared if isinstance(prepared, CallOutcome) else await self._finish(prepared)
+
+
+def _checked_arguments(tool: RegisteredTool, call: ToolCall) -> FrozenDict:
+    """Prepared, coerced and valid arguments (TOOL-12 to TOOL-17)."""
+    definition, given = tool.definition, thaw(call.arguments)
+    if definition.prepare_arguments is not None:
+        given = definition.prepare_arguments(given)
+    checked: FrozenDict = freeze(prepared_arguments(call.name, definition.parameters, given, call.arguments_error), "arguments")
+    return checked
+
+
+def _result(value: Any, name: str) -> tuple[ToolResult, bool]:
+    """What a tool returned, read; anything that is no result object is an error saying so (TOOL-27)."""
+    if value is None:
+        return _error(f"Tool {name} returned no result; expected a result object with content"), True
+    read = guard_now(codec.python, ToolResult, value)
+    if isinstance(read, Failure):
+        return _error(f"Tool {name} returned no valid result object: {read.text}"), True
+    result: ToolResult = read.value
+    return result, result.is_error is True
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult(content=(TextBlock(text=text),), details=EMPTY)
+
+
+def _update_fields(call: _Call, result: ToolResult) -> dict[str, Any]:
+    return {
+        "tool_call_id": call.call.id,
+        "tool_name": call.call.name,
+        "args": call.call.arguments,
+        "partial_result": result,
+        "parent_tool_call_id": call.parent_id,
+    }
