@@ -1,48 +1,30 @@
-"""A text file as lines whose bytes are kept, so that what an edit does not touch stays as it was (TOOL-82, TOOL-83).
+"""A text file whose bytes are kept, so that what an edit does not touch stays as it was (TOOL-82, TOOL-83).
 
-Theory of operation. The file is split at CRLF, CR and LF. Each line keeps the bytes of its
-content and of its ending; its text is the UTF-8 reading of the content, a bad sequence as
-U+FFFD. The text of the file is that of its lines, each with its ending as one newline; a
-position in it is a line and a number of characters, and has a place in the bytes even
-between two bad sequences. A byte-order mark stands before all of it and is no text.
+Theory of operation. `text` is what is matched and compared: UTF-8, each line end (CRLF, CR, LF)
+as LF, each bad sequence as U+FFFD, without the byte-order mark. A *spot* is a character of it
+that stands for other bytes than its own UTF-8: a line end that is no LF, a bad sequence. The
+bytes of a range are therefore those of its text, spots replaced. Most files have no spots.
 """
 
 import codecs
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
 import attrs
 
-_LINE: Final = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_LINE_END: Final = re.compile(r"\r\n|\r")
+_BYTE_LINE: Final = re.compile(rb"[^\n]*\n|[^\n]+")
 
 _CHARACTER: Final = re.compile(
-    rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
-    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
-    rb"|\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]|\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf3][\x80-\xbf]{1,2}"
-    rb"|\xf4[\x80-\x8f][\x80-\xbf]?|[\x80-\xff]"
+    rb"(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2})"
+    rb"|(\xe0[\xa0-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]|\xed[\x80-\x9f]|\xf0[\x90-\xbf][\x80-\xbf]?|[\xf1-\xf3][\x80-\xbf]{1,2}"
+    rb"|\xf4[\x80-\x8f][\x80-\xbf]?|[\x80-\xff])"
 )
-"""One character of UTF-8, or else one bad sequence: as long as it could have become a character (the Unicode practice)."""
-
-
-@attrs.frozen
-class Line:
-    """One line of the file."""
-
-    content: bytes
-    ending: bytes
-    """CRLF, CR, LF; empty only for what stands behind the last of them."""
-    text: str
-    """The content as text."""
-
-    def cut_at(self, characters: int) -> int:
-        """The number of bytes the first `characters` characters take."""
-        if len(self.text) == len(self.content):
-            return characters
-        matches = _CHARACTER.finditer(self.content)
-        return sum([len(next(matches).group()) for _ in range(characters)])
+"""One character of UTF-8, or else (the group) one bad sequence: as long as it could have become one (the Unicode practice)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,16 +42,11 @@ class TextFile:
 
     mark: bytes
     """The byte-order mark, or nothing."""
-    lines: Sequence[Line]
-    """The last one has no ending."""
     text: str
-    """What is matched and compared: LF for each line end, without the mark."""
-    starts: Sequence[int]
-    """Where each line begins in `text`."""
-
-    def line_at(self, position: int) -> int:
-        """Index of the line that holds this position of the text."""
-        return bisect_right(self.starts, position) - 1
+    spot_places: Sequence[int]
+    """Where in `text` the spots are, rising."""
+    spot_bytes: Sequence[bytes]
+    """What each of them is in the file."""
 
     def replaced(self, replacements: Sequence[Replacement]) -> bytes:
         """The bytes of the file with the replacements made; they are sorted and do not overlap.
@@ -80,40 +57,48 @@ class TextFile:
         position = 0
         for each in replacements:
             parts.append(self._bytes(position, each.start))
-            parts.append(utf8_lines(each.text, self._ending(self.line_at(each.start))))
+            parts.append(utf8_lines(each.text, self._ending(each.start)))
             position = each.end
         parts.append(self._bytes(position, len(self.text)))
         return _joined(parts)
 
-    def _ending(self, line: int) -> bytes:
-        """The ending of the line; of the last one, that of the line before; LF if there is none."""
-        return self.lines[line].ending or (self.lines[line - 1].ending if line else b"\n")
-
     def _bytes(self, start: int, end: int) -> bytes:
         """What the file has for this range of its text."""
-        first, last = self.line_at(start), self.line_at(end)
-        cut, stop = self.lines[first].cut_at(start - self.starts[first]), self.lines[last].cut_at(end - self.starts[last])
-        if first == last:
-            return self.lines[first].content[cut:stop]
-        whole = [part for line in self.lines[first + 1 : last] for part in (line.content, line.ending)]
-        return b"".join([self.lines[first].content[cut:], self.lines[first].ending, *whole, self.lines[last].content[:stop]])
+        parts = []
+        first, last = bisect_left(self.spot_places, start), bisect_left(self.spot_places, end)
+        for place, stands_for in zip(self.spot_places[first:last], self.spot_bytes[first:last]):
+            parts += [self.text[start:place].encode("utf-8"), stands_for]
+            start = place + 1
+        return b"".join([*parts, self.text[start:end].encode("utf-8")])
+
+    def _ending(self, position: int) -> bytes:
+        """The ending of the line that holds the position; of the last one, that of the line before; LF if there is none."""
+        end = self.text.find("\n", position)
+        end = self.text.rfind("\n", 0, position) if end < 0 else end
+        return b"\n" if end < 0 else self._bytes(end, end + 1)
 
 
 def text_file(content: bytes) -> TextFile:
     """The file with these bytes. O(size)."""
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-    lines = []
-    for found in _LINE.finditer(content, len(mark)):
-        lines.append(Line(found[1], found[2], found[1].decode("utf-8", "replace")))
-        if not found[2]:
-            break
-    starts = [0, *accumulate([len(line.text) + 1 for line in lines[:-1]])]
-    return TextFile(mark=mark, lines=lines, text="\n".join([line.text for line in lines]), starts=starts)
+    body = content[len(mark) :]
+    try:
+        raw, bad = body.decode("utf-8"), list[bytes]()
+    except UnicodeDecodeError:
+        raw, bad = body.decode("utf-8", "replace"), list(_bad_sequences(body))
+    spots = sorted([*_line_end_spots(raw), *_bad_spots(raw, bad)])
+    text = unified_newlines(raw)
+    return TextFile(mark=mark, text=text, spot_places=[place for place, _ in spots], spot_bytes=[found for _, found in spots])
+
+
+def line_starts(text: str) -> list[int]:
+    """Where each line of the text begins. O(size)."""
+    return [0, *accumulate([len(line) + 1 for line in text.split("\n")[:-1]])]
 
 
 def unified_newlines(text: str) -> str:
     """The text with LF for CRLF and CR."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def utf8_lines(text: str, ending: bytes) -> bytes:
@@ -123,6 +108,33 @@ def utf8_lines(text: str, ending: bytes) -> bytes:
     except UnicodeEncodeError:
         encoded = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode("utf-8")
     return encoded if ending == b"\n" else encoded.replace(b"\n", ending)
+
+
+def _line_end_spots(raw: str) -> Iterator[tuple[int, bytes]]:
+    """Line ends that are no LF, by their place in the text with unified line ends."""
+    joined = 0
+    for found in _LINE_END.finditer(raw):
+        yield found.start() - joined, found.group().encode("ascii")
+        joined += len(found.group()) - 1
+
+
+def _bad_spots(raw: str, bad: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Bad sequences, likewise. A U+FFFD that the file itself has is in `bad` too, as its own bytes."""
+    if bad:
+        text = unified_newlines(raw)
+        place = -1
+        for sequence in bad:
+            place = text.index("\ufffd", place + 1)
+            yield place, sequence
+
+
+def _bad_sequences(content: bytes) -> Iterator[bytes]:
+    """The bytes of each U+FFFD of the content's text, in order. Only lines with bad bytes are looked at closely."""
+    for line in _BYTE_LINE.finditer(content):
+        if not line.group().isascii():
+            for found in _CHARACTER.finditer(line.group()):
+                if found[1] or found.group() == b"\xef\xbf\xbd":
+                    yield found.group()
 
 
 def _joined(parts: Sequence[bytes]) -> bytes:
