@@ -1,8 +1,8 @@
 """The built-in tools: read, bash, edit, write; and, inactive unless chosen, grep, find, ls, powershell."""
 
+from camshaft.actors.api import ToolDefinition
 from camshaft.extensions_std.tools.bash import ShellOptions, create_bash_tool, create_powershell_tool
 from camshaft.extensions_std.tools.edit import create_edit_tool
-from camshaft.extensions_std.tools.faces import ToolDefinition
 from camshaft.extensions_std.tools.failures import ToolFailure
 from camshaft.extensions_std.tools.find import create_find_tool
 from camshaft.extensions_std.tools.grep import create_grep_tool

@@ -12,8 +12,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.extensions_std.tools.captured_output import CapturedOutput
-from camshaft.extensions_std.tools.faces import (
+from camshaft.actors.api import (
     OUTPUT_BYTES_MAX,
     Files,
     FrozenDict,
@@ -32,6 +31,7 @@ from camshaft.extensions_std.tools.faces import (
     freeze,
     size_text,
 )
+from camshaft.extensions_std.tools.captured_output import CapturedOutput
 from camshaft.extensions_std.tools.failures import ToolFailure, error_code
 
 TIMEOUT_S_MAX: Final = 2147483.647

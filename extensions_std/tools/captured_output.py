@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 import trio
 
-from camshaft.extensions_std.tools.faces import LINES_MAX, OUTPUT_BYTES_MAX, PrivateFile, Truncation, size_of, truncate_tail
+from camshaft.actors.api import LINES_MAX, OUTPUT_BYTES_MAX, PrivateFile, Truncation, size_of, truncate_tail
 
 HALF_BYTES: Final = 512 * 1024
 """Each of the two ends of a long output that programs get (TOOL-77)."""

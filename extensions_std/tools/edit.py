@@ -8,8 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from camshaft.extensions_std.tools.edit_matching import edit_of, replacements
-from camshaft.extensions_std.tools.faces import (
+from camshaft.actors.api import (
     Annotations,
     Files,
     FrozenDict,
@@ -20,10 +19,14 @@ from camshaft.extensions_std.tools.faces import (
     ToolResult,
     freeze,
 )
+from camshaft.extensions_std.tools.edit_matching import edit_of, replacements
 from camshaft.extensions_std.tools.failures import ToolFailure, error_code, os_failure, raise_if_aborted
 from camshaft.extensions_std.tools.line_diff import LineDiff, line_diff
 from camshaft.extensions_std.tools.paths import path_of
 from camshaft.extensions_std.tools.text_file import text_file
+
+EDIT_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Largest file that is edited. Matching takes about a second for each 10 MiB, during which nothing else runs."""
 
 PARAMETERS: Final[FrozenDict] = freeze(
     {
@@ -122,7 +125,7 @@ async def _content(files: Files, path: str, shown: str) -> bytes:
     except OSError as error:
         raise ToolFailure(f"Cannot edit {shown!r}: {error.strerror or error} ({error_code(error)})") from error
     try:
-        return await files.read(path)
+        return await files.read(path, bytes_max=EDIT_BYTES_MAX)
     except OSError as error:
         raise os_failure("read", shown, error) from error
 

@@ -2,7 +2,7 @@
 
 import errno
 
-from camshaft.extensions_std.tools.faces import Signal
+from camshaft.actors.api import Signal
 
 ABORTED = "Operation aborted"
 """TOOL-56."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from camshaft.extensions_std.tools.faces import (
+from camshaft.actors.api import (
     Annotations,
     Files,
     FrozenDict,

@@ -19,7 +19,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.extensions_std.tools.faces import (
+from camshaft.actors.api import (
     Annotations,
     Files,
     FrozenDict,

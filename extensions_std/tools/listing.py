@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from camshaft.extensions_std.tools.faces import OUTPUT_BYTES_MAX, TextBlock, ToolResult, encode, freeze, size_text, truncate_head
+from camshaft.actors.api import OUTPUT_BYTES_MAX, TextBlock, ToolResult, encode, freeze, size_text, truncate_head
 
 NO_LINE_LIMIT: Final = 2**53 - 1
 """Lists have limits of their own; the record names the largest whole number every JSON reader can hold."""

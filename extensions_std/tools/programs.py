@@ -5,7 +5,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 
-from camshaft.extensions_std.tools.faces import Processes
+from camshaft.actors.api import Processes
 from camshaft.extensions_std.tools.failures import ToolFailure
 
 

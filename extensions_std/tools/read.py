@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from camshaft.extensions_std.tools.faces import (
+from camshaft.actors.api import (
     OUTPUT_BYTES_MAX,
     Annotations,
     Files,

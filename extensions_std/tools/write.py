@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from camshaft.extensions_std.tools.faces import (
+from camshaft.actors.api import (
     Annotations,
     Files,
     FrozenDict,
