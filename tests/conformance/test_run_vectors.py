@@ -62,6 +62,7 @@ def test_the_fixed_texts_of_the_default_prompt_are_known() -> None:
     assert {"<default-preamble>", "<default-rule-1>", "<default-skills-intro:read>"} <= marks
 
 
+@pytest.mark.slow
 def test_the_runner_is_a_plain_script_that_names_an_unknown_family(tmp_path: Path) -> None:
     cases = tmp_path / "cases.json"
     cases.write_text('{"cases": []}', "utf-8")

@@ -48,6 +48,7 @@ def test_a_trace_with_two_events_in_the_other_order_is_noticed() -> None:
     assert comparing("compare").compare_traces(recorded, altered) is not None
 
 
+@pytest.mark.slow
 def test_the_runner_is_a_plain_script_that_writes_a_trace(tmp_path: Path) -> None:
     script = Path(__file__).with_name("run_scenario.py")
     out = tmp_path / "trace.json"

@@ -29,6 +29,7 @@ FAMILIES: Final = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_case_of_the_family_gives_the_recorded_output(family: str) -> None:
     run = family_run(family)

@@ -248,8 +248,8 @@ async def _host_navigate(place: Place, action: Action) -> None:
 
 
 async def _host_abort(place: Place, _action: Action) -> None:
-    """Not awaited to its end, but it has asked for the abort when this returns."""
-    await place.stage.nursery.start(host_face.abort, place.stage.seat)
+    """Not awaited to its end: it has asked for the abort when this returns."""
+    place.stage.seat.request_abort()
 
 
 async def _clear_queue(place: Place, _action: Action) -> None:
@@ -261,7 +261,7 @@ async def _record_bash(place: Place, action: Action) -> None:
 
 
 async def _set_steering_mode(place: Place, action: Action) -> None:
-    await host_face.call(place.stage.seat, "set_steering_mode", action["mode"])
+    await host_face.set_steering_mode(place.stage.seat, action["mode"])
 
 
 ACTIONS: Final[Mapping[str, Callable[[Place, Action], Awaitable[Returned | None]]]] = {

@@ -4,14 +4,16 @@ Time is virtual unless a model server is involved. What is started and not await
 stage's nursery and is cancelled when the trace is complete.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import contextvars
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import trio
 from trio.testing import MockClock
 
-from camshaft import open_kernel
+from camshaft.actors.host import open_kernel
+from camshaft.kernel.statistics import statistics
 from tests.conformance.scenario import host_face, http_server
 from tests.conformance.scenario.actions import perform
 from tests.conformance.scenario.briefs import briefs
@@ -38,6 +40,9 @@ VIRTUAL_RUN_S: Final = 3600
 UNSHOWN: Final = frozenset({"diagnostic"})
 """Events of ours that the recorded runs do not have."""
 
+LOADED: Final = "(load)"
+"""Event name of the record that every loading extension writes first."""
+
 Step = Mapping[str, Any]
 
 
@@ -55,7 +60,14 @@ async def _run(scenario: Mapping[str, Any], folders: Folders, limit_s: float) ->
     with trio.fail_after(limit_s):
         async with trio.open_nursery() as nursery:
             replies = list(scenario.get("replies") or ())
-            stage = Stage(scenario=scenario, folders=folders, recorder=recorder, nursery=nursery, replies=replies)
+            stage = Stage(
+                scenario=scenario,
+                folders=folders,
+                recorder=recorder,
+                nursery=nursery,
+                outside=contextvars.copy_context(),
+                replies=replies,
+            )
             if scenario.get("provider") == "http":
                 stage.port = await nursery.start(http_server.serve, stage)
             state = await _play(stage)
@@ -67,10 +79,12 @@ async def _play(stage: Stage) -> dict[str, Any] | None:
     """The final state; None if the session could not be opened."""
     async with open_kernel(world=scenario_world(stage.folders)) as kernel:
         try:
-            stage.seat = await host_face.open_session(kernel, options_of(stage), Subscriber(stage=stage))
+            subscriber = Subscriber(stage=stage)
+            stage.seat = await host_face.open_session(kernel, options_of(stage), subscriber)
         except Exception as error:  # noqa: BLE001  a refusal to open is a result of the scenario
             stage.recorder.record({"ch": "driver", "do": "open", "error": error_text(error)})
             return None
+        subscriber.tell_opening_errors()
         stage.recorder.uses_session_file(host_face.session_file(stage.seat))
         driver = Driver(stage=stage)
         for number, step in enumerate(stage.scenario.get("steps") or (), start=1):
@@ -108,8 +122,16 @@ class Subscriber:
         for index, trigger in enumerate(self.stage.scenario.get("triggers") or ()):
             self._pull(index, trigger, event)
 
+    def tell_opening_errors(self) -> None:
+        """Records what went wrong before anybody could subscribe: refused extensions right after the loads, the rest now."""
+        refused, failed = host_face.opening_errors(self.stage.seat)
+        records = [{"ch": "error", "event": LOADED, "error": extension_name(text)} for _path, text in refused]
+        self.stage.recorder.insert_after(LOADED, records)
+        for event in failed:
+            self._record_error(event)
+
     def _record_error(self, event: Any) -> None:
-        owner = {} if event.event == "(load)" else {"ext": extension_name(event.extension_path)}
+        owner = {"ext": extension_name(event.extension_path)}
         self.stage.recorder.record({"ch": "error", **owner, "event": event.event, "error": event.error})
 
     def _pull(self, index: int, trigger: Step, event: Any) -> None:
@@ -118,13 +140,25 @@ class Subscriber:
             return
         self._seen[index] = self._seen.get(index, 0) + 1
         if self._seen[index] == on.get("nth", 1):
-            self.stage.nursery.start_soon(_pulled, self.stage, trigger["do"], event)
+            self._start(trigger["do"], event)
+
+    def _start(self, actions: Sequence[Step], event: Any) -> None:
+        """Asks for an abort at once, inside the delivery; anything else, and what follows it, runs in a task of its own."""
+        stage = self.stage
+        for index, action in enumerate(actions):
+            stage.recorder.record({"ch": "driver", "trigger": action["do"]})
+            if action["do"] != "hostAbort":
+                stage.outside.run(stage.nursery.start_soon, _pulled, stage, actions[index:], event)
+                return
+            stage.seat.request_abort()
 
 
-async def _pulled(stage: Stage, actions: list[Step], event: Any) -> None:
+async def _pulled(stage: Stage, actions: Sequence[Step], event: Any) -> None:
+    """Runs the actions of a trigger; the record of the first one is written already."""
     place = Place(stage=stage, head={"ch": "driver"}, event=event)
-    for action in actions:
-        stage.recorder.record({"ch": "driver", "trigger": action["do"]})
+    for index, action in enumerate(actions):
+        if index:
+            stage.recorder.record({"ch": "driver", "trigger": action["do"]})
         await perform(place, [action])
 
 
@@ -200,9 +234,7 @@ async def _set_model(stage: Stage, step: Step) -> None:
 
 
 async def _statistics(stage: Stage, _step: Step) -> Any:
-    shown = wire(await call(stage.seat, "statistics"))
-    hidden = ("sessionFile", "sessionId", "contextUsage")
-    return {key: value for key, value in shown.items() if key not in hidden}
+    return wire(statistics(host_face.view(stage.seat).get_entries()))
 
 
 async def _replacing(stage: Stage, name: str, *arguments: Any, **options: Any) -> Any:

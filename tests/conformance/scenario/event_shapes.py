@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import attrs
+
 from tests.conformance.scenario.briefs import brief, briefs
-from tests.conformance.scenario.wire_paths import fields, get, wire
+from tests.conformance.scenario.wire_paths import cameled, fields, get, wire
 
 Shape = Callable[[Any], dict[str, Any]]
 
@@ -55,7 +57,7 @@ def _boundary(event: Any) -> dict[str, Any]:
     context = event.context
     return {
         "outcome": event.outcome,
-        "entries": wire(event.entries),
+        "entries": _drafts(event.entries),
         "continue": event.continue_,
         "context": {
             "canContinue": context.can_continue,
@@ -63,6 +65,13 @@ def _boundary(event: Any) -> dict[str, Any]:
             "pending": briefs(wire(tuple(context.pending_messages))),
         },
     }
+
+
+def _drafts(entries: Any) -> Any:
+    """Drafts as wire JSON; one that was refused is shown as its handler wrote it, with Python keys."""
+    if not isinstance(entries, (list, tuple)):
+        return wire(entries)
+    return [wire(entry) if attrs.has(type(entry)) else cameled(entry) for entry in entries]
 
 
 def _turn(event: Any) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class Loaded:
         self.api.register_command(command["name"], handler, description=command.get("description"))
 
     def _definition(self, tool: Spec) -> ToolDefinition:
-        options = {
+        options: dict[str, Any] = {
             "execution_mode": tool.get("mode"),
             "exposure": tool.get("exposure"),
             "default_active": tool.get("defaultActive"),

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-import trio
 
-from camshaft.kernel.codec import decode_message
+from camshaft.kernel import estimates
+from camshaft.kernel.codec import decode_message, python
 from camshaft.kernel.entries import Entry
+from camshaft.kernel.hooks import CustomInput
 from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.state import SessionState
-from tests.conformance.scenario.starting import Starter
 from tests.conformance.scenario.wire_paths import get, snaked, wire
 
 
@@ -66,12 +66,35 @@ async def replace(seat: Any, name: str, *arguments: Any, **options: Any) -> Any:
 
 async def record_bash(seat: Any, action: Any) -> None:
     """Records a command that was run by the user."""
-    await call(seat, "record_bash", action["command"], snaked(action.get("result") or {}), **snaked(action.get("options") or {}))
+    result, options = action.get("result") or {}, action.get("options") or {}
+    message = {
+        "role": "bashExecution",
+        "command": action["command"],
+        "output": result.get("output", ""),
+        "cancelled": result.get("cancelled", False),
+        "truncated": result.get("truncated", False),
+        "timestamp": seat.world.clock.now_ms(),
+    }
+    optional = {
+        "exitCode": result.get("exitCode"),
+        "fullOutputPath": result.get("fullOutputPath"),
+        "excludeFromContext": options.get("excludeFromContext"),
+    }
+    present = {key: value for key, value in optional.items() if value is not None}
+    await call(seat, "record_bash", decode_message({**message, **present}))
 
 
 async def send_custom(seat: Any, action: Any) -> None:
-    """Sends a custom message as the host does."""
-    await call(seat, "send_custom", snaked(action["message"]), **snaked(action.get("options") or {}))
+    """Sends a custom message as the host does; a run it starts is waited for."""
+    message = python(CustomInput, snaked(action["message"]))
+    receipt = await call(seat, "send_custom", message, **snaked(action.get("options") or {}))
+    if receipt is not None:
+        await receipt.wait()
+
+
+async def set_steering_mode(seat: Any, mode: str) -> None:
+    """How queued steering messages are delivered."""
+    await call(seat, "set_queue_mode", "steer", mode)
 
 
 async def append_message(seat: Any, message: Any) -> None:
@@ -130,14 +153,18 @@ def reference(model: Any) -> str | None:
     return None if model is None else str(model.reference)
 
 
-async def abort(seat: Any, *, task_status: Starter = trio.TASK_STATUS_IGNORED) -> None:
-    """Asks for an abort, tells `task_status` that it has asked, and waits until it is over."""
-    task_status.started()
-    await call(seat, "abort")
+def context_usage(seat: Any) -> Any:
+    """The tokens in context; None without a model."""
+    return None if seat.model is None else estimates.context_usage(seat.state.projection, seat.model.context_window)
 
 
 async def open_session(kernel: Any, options: Any, listener: Any) -> Any:
-    """The opened seat; `listener` gets every event, those of opening included."""
+    """The opened seat; `listener` gets every event from here on."""
     seat = await kernel.open(options)
     seat.subscribe(listener)
     return seat
+
+
+def opening_errors(seat: Any) -> tuple[list[tuple[str, str]], Sequence[Any]]:
+    """What went wrong while the session was opened: refused extensions (path, text), and failures of their handlers."""
+    return [(error.path, error.error) for error in seat.load_errors], seat.errors

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from camshaft.kernel.tools import callable_names
 from tests.conformance.scenario.briefs import briefs
 from tests.conformance.scenario.event_shapes import entry_summary
-from tests.conformance.scenario.host_face import reference
+from tests.conformance.scenario.host_face import context_usage, reference
 from tests.conformance.scenario.stage import Place
-from tests.conformance.scenario.wire_paths import get, wire
+from tests.conformance.scenario.wire_paths import wire
 
 PREAMBLE_MARK: Final = "<default-preamble>"
 """A system prompt that begins with the default preamble is shown as this alone."""
@@ -72,13 +73,12 @@ def _active_tools(place: Place) -> list[str]:
 
 
 def _all_tools(place: Place) -> list[dict[str, Any]]:
-    tools = place.api.get_all_tools() if place.api is not None else place.stage.seat.all_tools
-    own = [tool for tool in tools if get(tool, "sourceInfo.source") != "builtin"]
-    return [{"name": tool.name, "exposure": tool.exposure} for tool in own]
+    own = {name: tool for name, tool in place.stage.seat.tools.items() if tool.source_info.source != "builtin"}
+    return [{"name": name, "exposure": tool.definition.exposure} for name, tool in own.items()]
 
 
 def _context_usage(place: Place) -> Any:
-    usage = place.context.get_context_usage() if place.context is not None else place.stage.seat.get_context_usage()
+    usage = place.context.get_context_usage() if place.context is not None else context_usage(place.stage.seat)
     return _NOTHING if usage is None else wire(usage)
 
 
@@ -88,8 +88,7 @@ def _session_name(place: Place) -> Any:
 
 
 def _commands(place: Place) -> list[str]:
-    found = place.api.get_commands() if place.api is not None else place.stage.seat.get_commands()
-    return [command.name for command in found]
+    return [command.name for command in place.stage.seat.commands()]
 
 
 def _queue(place: Place) -> dict[str, Any]:
@@ -110,7 +109,7 @@ QUERIES: Final[Mapping[str, Callable[[Place], Any]]] = {
     "thinkingLevel": _thinking_level,
     "systemPrompt": _system_prompt,
     "activeTools": _active_tools,
-    "callableTools": lambda place: list(place.stage.seat.callable_tools),
+    "callableTools": lambda place: list(callable_names(_active_tools(place), place.stage.seat.tools)),
     "allTools": _all_tools,
     "entryCount": lambda place: len(place.entries()),
     "lastEntry": _last_entry,

@@ -1,6 +1,6 @@
 """The trace while it grows: one list of records, requests as they reach the provider, the session files in use."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -26,6 +26,12 @@ class Recorder:
         if self._closed or not self._wanted(record):
             return
         self.events.append(dict(record))
+
+    def insert_after(self, event: str, records: Sequence[Mapping[str, Any]]) -> None:
+        """Adds records behind the last one of `event`, for what became known later than it happened."""
+        places = [index for index, record in enumerate(self.events, start=1) if record.get("event") == event]
+        at = places[-1] if places else 0
+        self.events[at:at] = [dict(record) for record in records]
 
     def request(self, request: Mapping[str, Any]) -> None:
         """Adds a provider request, numbered, and its record."""

@@ -1,5 +1,6 @@
 """The stage of one run: what every part of the runner may reach, and the place an action runs at."""
 
+import contextvars
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class Stage:
     recorder: Recorder
     nursery: trio.Nursery
     """Runs what is started and not awaited; cancelled when the trace is complete."""
+    outside: contextvars.Context
+    """The driver's context: what is started from inside a run and must not count as part of it runs in a copy."""
     models: Mapping[str, Any] = attrs.field(factory=dict)
     """Model objects by `provider/id`."""
     port: int | None = None

@@ -36,6 +36,15 @@ def snaked(value: Any) -> Any:
     return value
 
 
+def cameled(value: Any) -> Any:
+    """The opposite of `snaked`: a value that a Python caller wrote, with wire keys."""
+    if isinstance(value, Mapping):
+        return {camel(key): item if camel(key) in OPAQUE else cameled(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [cameled(item) for item in value]
+    return value
+
+
 def wire(value: Any) -> Any:
     """One of our values, thawed or frozen, as plain wire JSON."""
     value = frozen(value) if isinstance(value, Thawed) else value

@@ -52,7 +52,7 @@ def options_of(stage: Stage) -> OpenOptions:
     """How the session of the scenario is opened."""
     scenario = stage.scenario
     settings, _warnings = read_settings(freeze(settings_of(scenario)), "scenario")
-    optional = {
+    optional: dict[str, Any] = {
         "tools": tuple(scenario["tools"]) if scenario.get("tools") is not None else None,
         "exclude_tools": tuple(scenario["excludeTools"]) if scenario.get("excludeTools") else None,
         "append_system_prompt": tuple(scenario["appendSystemPrompt"]) if scenario.get("appendSystemPrompt") else None,
