@@ -6,14 +6,11 @@ somebody else's line. If it cannot be taken back, the error says so (`undone` is
 nobody may write to the file any more.
 """
 
-from collections.abc import Iterator
-from typing import Final
+import errno
 
 import attrs
 
 from camshaft.actors.ports.log_files import FileState, LogFiles
-
-LOST: Final = OSError("the write took fewer bytes than it was given")
 
 
 class WriteFailed(Exception):
@@ -59,7 +56,8 @@ class AppendFile:
         except OSError as error:
             raise WriteFailed(self.path, error, undone=self._taken_back(0)) from error
         if taken < len(data):
-            raise WriteFailed(self.path, LOST, undone=self._taken_back(taken))
+            short = OSError(errno.ENOSPC, f"only {taken} of {len(data)} bytes were written")
+            raise WriteFailed(self.path, short, undone=self._taken_back(taken))
         self.size += taken
 
     def cut(self, size: int) -> bool:
@@ -149,8 +147,3 @@ def written_beside(files: LogFiles, path: str, data: bytes) -> AppendFile:
         files.unlink(path)
         raise failed.why from None
     return made
-
-
-def chunks_of_lines(chunks: Iterator[bytes]) -> bytes:
-    """The chunks as one text in which every chunk ends its line."""
-    return b"".join([chunk if chunk.endswith(b"\n") or not chunk else chunk + b"\n" for chunk in chunks])

@@ -19,7 +19,7 @@ A session without side file gets one with its first commit that needs it, not by
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import attrs
 
@@ -35,6 +35,9 @@ from camshaft.kernel.messages import AssistantMessage, UserMessage
 from camshaft.kernel.records import BatchRecord, OpenRecord
 from camshaft.kernel.session_file import Diagnostic, SessionFile, SessionImage, read_session
 
+COMPACT_ABOVE_BYTES: Final = 64 * 1024
+"""A side file up to this size is read in a millisecond; rewriting it sooner gains nothing."""
+
 
 @attrs.frozen(kw_only=True)
 class JsonlOptions:
@@ -49,6 +52,8 @@ class JsonlOptions:
     """Names this process to others that find the session locked."""
     mode: Literal["write", "read"] = "write"
     durability: Durability = "commit"
+    compact_above_bytes: int = COMPACT_ABOVE_BYTES
+    """Size of a side file from which on it is rewritten when the session is idle."""
 
 
 @attrs.frozen(kw_only=True)

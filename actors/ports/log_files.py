@@ -1,8 +1,9 @@
 """The files under the JSONL store, one call a system call, so that a test can stop between any two.
 
-Every call is synchronous. A write is exactly one `write` and may be short. Handles append:
-each write goes behind whatever the file holds then, whoever wrote it. Folders are synced
-apart, because a new name is not safe with its file.
+Every call is synchronous; `blocking` takes one that may take long apart from the loop. A
+write is exactly one `write` and may be short. Handles append: each write goes behind whatever
+the file holds then, whoever wrote it. Folders are synced apart, because a new name is not
+safe with its file.
 
 The lease is an advisory lock on a small file of its own (SES-90). It ends with its process,
 however that ends. The file is removed when the lease is given back; whoever waited on a
@@ -13,15 +14,20 @@ import errno
 import fcntl
 import os
 import sys
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import attrs
+import trio
 
 FILE_MODE: Final = 0o600
 """A session may hold anything that was said; it is its owner's alone."""
 
 HOLDER_BYTES_MAX: Final = 4096
 """More than any holder's name; a bound for what is read from a foreign file."""
+
+SYNC_THREADS_MAX: Final = 8
+"""Syncs of different sessions at a time; a disk does not get faster by more."""
 
 LOCK_ATTEMPTS_MAX: Final = 16
 """Each attempt lost means that another holder gave back in that moment; 16 in a row do not happen."""
@@ -88,6 +94,10 @@ class LogFiles(Protocol):
         """Returns when the names in the folder of `path` are safe. May be called from a thread."""
         ...
 
+    async def blocking(self, job: Callable[[], None]) -> None:
+        """Runs a call that may take long, such as a sync, apart from the loop; returns or raises when it is over."""
+        ...
+
     def close(self, handle: int) -> None:
         """Gives the handle back."""
         ...
@@ -124,6 +134,8 @@ class LogFiles(Protocol):
 @attrs.frozen
 class RealLogFiles:
     """The operating system's files (Linux and macOS)."""
+
+    _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(SYNC_THREADS_MAX), repr=False)
 
     def state(self, path: str) -> FileState | None:
         """None if there is no such file."""
@@ -182,6 +194,10 @@ class RealLogFiles:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    async def blocking(self, job: Callable[[], None]) -> None:
+        """Runs a call that may take long in a thread."""
+        await trio.to_thread.run_sync(job, limiter=self._limiter)
 
     def close(self, handle: int) -> None:
         """Gives the handle back."""

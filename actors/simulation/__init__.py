@@ -1,0 +1,1 @@
+"""The simulated world: ports without machine behind them, and their faults."""
