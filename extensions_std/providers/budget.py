@@ -5,22 +5,23 @@ from typing import Final
 
 import attrs
 
-from camshaft.kernel.codec import dumps, encode
-from camshaft.kernel.messages import (
+from camshaft.actors.api import (
     FAILED,
     NO_USAGE,
     AssistantMessage,
     Content,
+    FrozenDict,
     ImageBlock,
+    Model,
     ModelMessage,
     SystemMessage,
     TextBlock,
     ThinkingBlock,
     ToolCall,
+    dumps,
+    encode,
     text_of,
 )
-from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import FrozenDict
 
 CHARS_PER_TOKEN: Final = 3.5
 IMAGE_CHARS: Final = 4800

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from camshaft.kernel.models import Model, Rates
-from camshaft.kernel.persistent import FrozenDict
+from camshaft.actors.api import FrozenDict, Model, Rates
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 

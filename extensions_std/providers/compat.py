@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import EMPTY, FrozenDict
+from camshaft.actors.api import EMPTY, FrozenDict, Model
 
 VENDORS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "openai": (("openai",), ("api.openai.com",)),

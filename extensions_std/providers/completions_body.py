@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import attrs
 
+from camshaft.actors.api import EMPTY, FrozenDict, Json, Model, clamp_level
 from camshaft.extensions_std.providers.budget import output_cap, thinking_budget
 from camshaft.extensions_std.providers.compat import CompletionsFlags
 from camshaft.extensions_std.providers.completions_messages import Transcript
 from camshaft.extensions_std.providers.preparation import encoded
-from camshaft.kernel.models import Model, clamp_level
-from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 ANSWER_ROOM: Final = 1024
 """Output tokens that thinking must leave for the answer (WIRE-67)."""

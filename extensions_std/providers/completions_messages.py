@@ -17,6 +17,22 @@ from typing import Any, Final
 
 import attrs
 
+from camshaft.actors.api import (
+    AssistantMessage,
+    ImageBlock,
+    MalformedJson,
+    Model,
+    ModelMessage,
+    SystemMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolCall,
+    ToolDeclaration,
+    ToolResultMessage,
+    UserMessage,
+    dumps,
+    loads,
+)
 from camshaft.extensions_std.providers.budget import InputEstimate
 from camshaft.extensions_std.providers.compat import CompletionsFlags
 from camshaft.extensions_std.providers.constrained import grammar_of, grammar_property, strict_parameters
@@ -27,21 +43,6 @@ from camshaft.extensions_std.providers.preparation import (
     encoded,
     in_place_text,
 )
-from camshaft.kernel.codec import dumps, loads
-from camshaft.kernel.errors import MalformedJson
-from camshaft.kernel.messages import (
-    AssistantMessage,
-    ImageBlock,
-    ModelMessage,
-    SystemMessage,
-    TextBlock,
-    ThinkingBlock,
-    ToolCall,
-    ToolDeclaration,
-    ToolResultMessage,
-    UserMessage,
-)
-from camshaft.kernel.models import Model
 
 ATTACHED: Final = "Attached image(s) from tool result:"
 SEE_IMAGE: Final = "(see attached image)"

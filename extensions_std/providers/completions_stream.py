@@ -17,13 +17,10 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.extensions_std.providers.completions_messages import REASONING_FIELDS
-from camshaft.kernel.codec import dumps
-from camshaft.kernel.messages import NO_USAGE, ToolCall, Usage
-from camshaft.kernel.models import Model, cost_of
-from camshaft.kernel.partial_json import final_arguments
-from camshaft.kernel.stream import (
+from camshaft.actors.api import (
+    NO_USAGE,
     Ended,
+    Model,
     Noted,
     StreamItem,
     TextDelta,
@@ -32,10 +29,16 @@ from camshaft.kernel.stream import (
     ThinkingDelta,
     ThinkingEnded,
     ThinkingStarted,
+    ToolCall,
     ToolCallDelta,
     ToolCallEnded,
     ToolCallStarted,
+    Usage,
+    cost_of,
+    dumps,
+    final_arguments,
 )
+from camshaft.extensions_std.providers.completions_messages import REASONING_FIELDS
 
 STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "stop",

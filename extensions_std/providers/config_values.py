@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from camshaft.actors.ports.processes import ProcessCommand, Processes
+from camshaft.actors.api import ProcessCommand, Processes
 from camshaft.extensions_std.providers.credentials import AuthUnresolved
 
 COMMAND_TIMEOUT_S: Final = 10.0

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from camshaft.kernel.messages import ToolDeclaration
-from camshaft.kernel.persistent import Json
+from camshaft.actors.api import Json, ToolDeclaration
 
 UNCONVERTIBLE: Final = (
     "$ref",

@@ -6,8 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import EMPTY
+from camshaft.actors.api import EMPTY, Model
 
 AUTH_HEADERS: Final = ("authorization", "cf-aig-authorization")
 """Headers that count as a credential (STR-32)."""

@@ -7,8 +7,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from camshaft.kernel.codec import dumps, loads
-from camshaft.kernel.errors import MalformedJson
+from camshaft.actors.api import MalformedJson, dumps, loads
 
 RETRIED_STATUSES: Final = frozenset({408, 409, 429})
 """Besides all from 500 on (WIRE-20)."""

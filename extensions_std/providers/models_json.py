@@ -18,16 +18,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 
-from camshaft.actors.world import World
+from camshaft.actors.api import EMPTY, FrozenDict, MalformedJson, Model, Rates, Tier, World, freeze, loads
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved, shell
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, parsed
 from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, TransportLimits
-from camshaft.kernel.codec import loads
-from camshaft.kernel.errors import MalformedJson
-from camshaft.kernel.models import Model, Rates, Tier
-from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze
 
 MODELS_FILE: Final = "models.json"
 AUTH_FILE: Final = "auth.json"

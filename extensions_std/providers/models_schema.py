@@ -10,10 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.kernel.codec import loads
-from camshaft.kernel.errors import MalformedJson
-from camshaft.kernel.models import THINKING_LEVELS
-from camshaft.kernel.persistent import Json
+from camshaft.actors.api import THINKING_LEVELS, Json, MalformedJson, loads
 
 SHOWN_MAX: Final = 60
 """Characters of a wrong value that an error shows."""

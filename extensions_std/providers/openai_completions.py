@@ -23,12 +23,32 @@ import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import trio
 
-from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
+from camshaft.actors.api import (
+    ABORTED,
+    EMPTY,
+    IDLE_TIMEOUT_S,
+    Emit,
+    Ended,
+    Http,
+    HttpFailed,
+    HttpRequest,
+    HttpResponse,
+    Json,
+    MalformedJson,
+    Model,
+    ModelRequest,
+    Noted,
+    RequestOptions,
+    Signal,
+    Started,
+    StreamItem,
+    loads,
+)
 from camshaft.extensions_std.providers.compat import CompletionsFlags, completions_flags, vendor_of
 from camshaft.extensions_std.providers.completions_body import CompletionsOptions, affinity_headers, body_of
 from camshaft.extensions_std.providers.completions_messages import Transcript
@@ -46,14 +66,6 @@ from camshaft.extensions_std.providers.http_errors import (
 )
 from camshaft.extensions_std.providers.preparation import encoded
 from camshaft.extensions_std.providers.sse import SseEvent, SseOverflow, SseParser
-from camshaft.kernel.codec import loads
-from camshaft.kernel.errors import MalformedJson
-from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import EMPTY, Json
-from camshaft.kernel.stream import ABORTED, Ended, Noted, Started, StreamItem
-
-if TYPE_CHECKING:
-    from camshaft.actors.api import Emit, ModelRequest, RequestOptions, Signal
 
 API: Final = "openai-completions"
 
@@ -136,7 +148,7 @@ class CompletionsProvider:
         """Whether requests can be authorized; runs nothing."""
         return self._is_configured()
 
-    async def stream(self, request: "ModelRequest", signal: "Signal", emit: "Emit") -> None:
+    async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """Emits the answer's items; see the header for what can end it."""
         if signal.cancelled:
             await emit(ABORTED)
@@ -149,7 +161,7 @@ class CompletionsProvider:
             nursery.cancel_scope.cancel()
         await emit(_ended(talk, signal))
 
-    async def _answer(self, request: "ModelRequest", talk: "_Talk") -> None:
+    async def _answer(self, request: ModelRequest, talk: "_Talk") -> None:
         options = completions_options(request, self._level_params.get(request.model.id, EMPTY))
         try:
             auth = await self._resolve(request.model)
@@ -160,7 +172,7 @@ class CompletionsProvider:
             return
         await self._attempts(made, request.model, talk)
 
-    async def _request(self, request: "ModelRequest", options: CompletionsOptions, auth: Auth, talk: "_Talk") -> HttpRequest:
+    async def _request(self, request: ModelRequest, options: CompletionsOptions, auth: Auth, talk: "_Talk") -> HttpRequest:
         model = request.model
         transcript = self._transcript(model, options.session_id)
         transcript.follow(request.messages)
@@ -204,7 +216,7 @@ class CompletionsProvider:
         return encoded({**payload, "stream": True})
 
     def _header_layers(
-        self, options: "RequestOptions", flags: CompletionsFlags, wanted: CompletionsOptions, auth: Auth, model: Model
+        self, options: RequestOptions, flags: CompletionsFlags, wanted: CompletionsOptions, auth: Auth, model: Model
     ) -> tuple[Mapping[str, str | None], ...]:
         """Header layers, later ones win (WIRE-3)."""
         defaults = {"accept": "application/json", "content-type": "application/json"}
@@ -301,7 +313,7 @@ class _Refusal:
 class _Talk:
     """One request being answered: where its items go, its progress deadline, how it ended."""
 
-    emit: "Emit"
+    emit: Emit
     limit_s: float | None
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     """Cancelled by itself when no content came for `limit_s`."""
@@ -348,7 +360,7 @@ class _Talk:
         return without_secrets(text, self.secrets)
 
 
-def _ended(talk: _Talk, signal: "Signal") -> Ended:
+def _ended(talk: _Talk, signal: Signal) -> Ended:
     """How a request ended: an abort wins over the failure it may have caused, but not over a good end."""
     usage = talk.reader.usage if talk.reader is not None else None
     if signal.cancelled and (talk.ended is None or talk.ended.stop_reason == "error"):
@@ -359,7 +371,7 @@ def _ended(talk: _Talk, signal: "Signal") -> Ended:
     return talk.ended
 
 
-async def _cancel_on_abort(signal: "Signal", scope: trio.CancelScope) -> None:
+async def _cancel_on_abort(signal: Signal, scope: trio.CancelScope) -> None:
     await signal.wait()
     scope.cancel()
 
@@ -380,7 +392,7 @@ async def _body_of(response: HttpResponse) -> bytes:
     return b"".join(parts)[:ERROR_BODY_MAX_BYTES]
 
 
-def completions_options(request: "ModelRequest", level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> CompletionsOptions:
+def completions_options(request: ModelRequest, level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> CompletionsOptions:
     """What this API takes from the options of a request."""
     options = request.options
     retention = options.cache_retention or "short"

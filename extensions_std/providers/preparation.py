@@ -24,13 +24,14 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.kernel.codec import dumps, encode
-from camshaft.kernel.messages import (
+from camshaft.actors.api import (
     FAILED,
     AssistantMessage,
     Block,
     Content,
     ImageBlock,
+    Json,
+    Model,
     ModelMessage,
     SystemMessage,
     TextBlock,
@@ -39,11 +40,11 @@ from camshaft.kernel.messages import (
     ToolDeclaration,
     ToolResultMessage,
     UserMessage,
+    dumps,
+    encode,
+    joined_halves,
     text_of,
 )
-from camshaft.kernel.models import Model
-from camshaft.kernel.partial_json import joined_halves
-from camshaft.kernel.persistent import Json
 
 NO_RESULT: Final = "No result provided"
 """Text of the result that is made up for a call without one (WIRE-19)."""

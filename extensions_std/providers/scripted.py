@@ -23,44 +23,47 @@ import inspect
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import trio
 
-from camshaft.kernel.codec import dumps, encode
-from camshaft.kernel.messages import (
+from camshaft.actors.api import (
+    EMPTY,
     NO_USAGE,
     AssistantMessage,
     Block,
     Cost,
-    ModelMessage,
-    StopReason,
-    TextBlock,
-    ThinkingBlock,
-    ToolCall,
-    Usage,
-    text_of,
-)
-from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
-from camshaft.kernel.stream import (
+    Emit,
     Ended,
+    FrozenDict,
+    Json,
+    Model,
+    ModelMessage,
+    ModelRequest,
+    RequestOptions,
+    Signal,
     Started,
+    StopReason,
     StreamItem,
+    TextBlock,
     TextDelta,
     TextEnded,
     TextStarted,
+    ThinkingBlock,
     ThinkingDelta,
     ThinkingEnded,
     ThinkingStarted,
+    ToolCall,
     ToolCallDelta,
     ToolCallEnded,
     ToolCallStarted,
+    Usage,
+    dumps,
+    encode,
+    freeze,
+    text_of,
 )
-
-if TYPE_CHECKING:
-    from camshaft.actors.api import Emit, ModelRequest, RequestOptions, Signal
 
 EXHAUSTED: Final = "No more faux responses queued"
 """Error text of a request that finds no step left (FAUX-3)."""
@@ -135,8 +138,8 @@ class Call:
 
 
 Action = StreamItem | Sleep | WaitGate | OpenGate | Fail | Drop | Hang | Call
-Answer = Callable[["ModelRequest"], AssistantMessage | Awaitable[AssistantMessage]]
-Live = Callable[["ModelRequest", "Signal", "Emit"], Awaitable[None]]
+Answer = Callable[[ModelRequest], AssistantMessage | Awaitable[AssistantMessage]]
+Live = Callable[[ModelRequest, Signal, Emit], Awaitable[None]]
 Step = AssistantMessage | Answer | Live | Sequence[Action]
 
 
@@ -200,7 +203,7 @@ class RecordedRequest:
     thinking_level: str
     messages: tuple[ModelMessage, ...]
     """Empty if the provider was made with `records_messages=False`."""
-    options: "RequestOptions"
+    options: RequestOptions
     """Header values that may be secret are hidden."""
     at_s: float
     """Trio's time, virtual under a virtual clock."""
@@ -300,7 +303,7 @@ class ScriptedProvider:
 
     # stream
 
-    async def stream(self, request: "ModelRequest", signal: "Signal", emit: "Emit") -> None:
+    async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """Plays the next step. Raises what the step raises; a cancelled scope leaves the request recorded as cancelled."""
         self.state.call_count += 1
         step = self._steps.pop(0) if self._steps else None
@@ -426,7 +429,7 @@ class ScriptedProvider:
             return 0
         return _tokens(item.delta) / self.tokens_per_second
 
-    def _usage(self, request: "ModelRequest", message: AssistantMessage | None) -> Usage:
+    def _usage(self, request: ModelRequest, message: AssistantMessage | None) -> Usage:
         """As scripted if given (FAUX-21), else the estimate of FAUX-5."""
         if message is not None and message.usage != NO_USAGE:
             return message.usage
@@ -442,7 +445,7 @@ class ScriptedProvider:
         self._prompts[session] = prompt
         return Usage(output=output, cache_read=cached, cache_write=total - cached, total_tokens=total + output)
 
-    def _record(self, request: "ModelRequest") -> None:
+    def _record(self, request: ModelRequest) -> None:
         record = RecordedRequest(
             number=len(self.requests),
             model=request.model,
@@ -469,9 +472,9 @@ class _Play:
     """One request being answered: the door through which its items go."""
 
     _provider: ScriptedProvider
-    request: "ModelRequest"
-    signal: "Signal"
-    _emit: "Emit"
+    request: ModelRequest
+    signal: Signal
+    _emit: Emit
     number: int
     usage: Usage | None = None
     outcome: str = "raised"
@@ -554,7 +557,7 @@ def _common_prefix(old: str, new: str) -> str:
     return old[:low]
 
 
-def _without_secrets(options: "RequestOptions") -> "RequestOptions":
+def _without_secrets(options: RequestOptions) -> RequestOptions:
     headers = options.headers
     if not headers:
         return options
