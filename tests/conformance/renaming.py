@@ -36,7 +36,7 @@ _WORDS: Final = """
 system user assistant toolResult custom compactionSummary branchSummary bashExecution text thinking toolCall image errorMessage
 pending stop length toolUse error aborted deferred completed message custom_message context_edit compaction branch_summary Tool
 tool not found ok conflicts with Invalid boundary entries Operation was execution blocked Retry cancelled Context overflow
-recovery failed true false null undefined none queued handled steer followUp nextTurn
+recovery failed true false null undefined none queued handled SYS steer followUp nextTurn
 """
 
 LITERALS: Final = frozenset(_WORDS.split())
@@ -104,7 +104,8 @@ def renaming(scenario: Mapping[str, Any], seed: int) -> Renaming:
     letters = list(string.ascii_lowercase)
     others = _moved(letters, random.Random(seed))
     table = str.maketrans("".join([*letters, *map(str.upper, letters)]), "".join([*others, *map(str.upper, others)]))
-    kept = LITERALS | frozenset(_decisive_words(scenario)) | frozenset(_model_words(scenario)) | frozenset(_section_words(scenario))
+    sources = (_decisive_words, _model_words, _section_words, _entry_ids)
+    kept = LITERALS.union(*[source(scenario) for source in sources])
     words = {word for text in _free_texts(scenario) for word in WORD.findall(MARK.sub(" ", text))}
     free = frozenset(word for word in words if word not in kept and IDENTIFIER.fullmatch(word) is None)
     return Renaming(table=table, kept=kept, free=free)
@@ -138,6 +139,8 @@ def _field(owner: Mapping[str, Any], key: str, item: Any, rename: Any) -> Any:
         return _inner(item, rename)
     if key == "delta" and owner.get("update") == "toolcall_delta":
         return json.dumps(_walk(json.loads(item), rename), separators=(",", ":"), ensure_ascii=False)
+    if key == "entry" and isinstance(item, dict):
+        return _walk(item, rename)
     if key in PROTOCOL_KEYS or (key == "id" and "type" in owner and owner["type"] != "toolCall"):
         return item
     return _walk(item, rename)
@@ -220,3 +223,10 @@ def _section_words(scenario: Mapping[str, Any]) -> Iterable[str]:
         path = each.get("path")
         if isinstance(path, str) and path.startswith("systemPromptOptions.sections."):
             yield from WORD.findall(path.rpartition(".")[2])
+
+
+def _entry_ids(scenario: Mapping[str, Any]) -> Iterable[str]:
+    """Ids of a given session file: the comparison takes a text that equals one for the id."""
+    for line in scenario.get("sessionFile") or ():
+        if isinstance(line, dict):
+            yield str(line.get("id"))
