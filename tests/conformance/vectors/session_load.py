@@ -5,10 +5,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from camshaft.actors.errors import NotASession
+from camshaft.actors.logs.jsonl import JsonlOptions, open_jsonl
+from camshaft.actors.logs.port import Loaded
+from camshaft.actors.ports.log_files import RealLogFiles
 from camshaft.kernel import codec
-from camshaft.kernel.errors import MalformedJson, Rejection
+from camshaft.kernel.entries import SessionHeader
+from camshaft.kernel.errors import MalformedJson
 from camshaft.kernel.migration import lines_of
-from camshaft.kernel.session_file import SessionFile, read_session
+from camshaft.kernel.session_file import SessionImage
 from camshaft.kernel.tree import Tree, tree_of
 from tests.conformance.session_lines import data_of
 
@@ -19,10 +24,23 @@ def run(case_input: dict[str, Any]) -> object:
     before = _bytes(case_input)
     if before is not None:
         path.write_bytes(before)
-    numbers = count(1)
-    read = _opened(path, lambda: f"{next(numbers):08x}")
-    shown = {"error": read.why.replace(str(path), "<file>")} if isinstance(read, Rejection) else _loaded(read, case_input)
+    try:
+        log, loaded = open_jsonl(str(path), _options())
+    except NotASession as refused:
+        return {"error": str(refused).replace(str(path), "<file>"), "file": _file(path, before)}
+    shown = _loaded(loaded, case_input)
+    log.close()
     return {**shown, "file": _file(path, before)}
+
+
+def _options() -> JsonlOptions:
+    numbers = count(1)
+    return JsonlOptions(
+        files=RealLogFiles(),
+        new_header=lambda: SessionHeader(id="fresh", timestamp="2026-03-01T09:00:00.000Z", cwd=str(Path.cwd())),
+        new_entry_id=lambda: f"{next(numbers):08x}",
+        holder="vectors",
+    )
 
 
 def _bytes(case_input: dict[str, Any]) -> bytes | None:
@@ -34,36 +52,16 @@ def _bytes(case_input: dict[str, Any]) -> bytes | None:
     return data[:-1] if case_input.get("noNewline") else data
 
 
-def _opened(path: Path, new_id: Any) -> SessionFile | Rejection:
-    """Does to the file what the kernel's answer asks for, as a log does (SES-8, SES-12, SES-16)."""
-    fresh = {"type": "session", "version": 3, "id": "fresh", "timestamp": "2026-03-01T09:00:00.000Z", "cwd": str(Path.cwd())}
-    if not path.exists():
-        return _sound(read_session(codec.line(fresh), str(path), new_id))
-    data = path.read_bytes()
-    if not data:
-        path.write_bytes(codec.line(fresh))
-        return _sound(read_session(codec.line(fresh), str(path), new_id))
-    read = read_session(data, str(path), new_id)
-    if isinstance(read, SessionFile) and read.rewritten is not None:
-        path.write_bytes(read.rewritten)
-    if isinstance(read, SessionFile) and read.lacks_newline:
-        path.write_bytes(data + b"\n")
-    return read
-
-
-def _sound(read: SessionFile | Rejection) -> SessionFile:
-    assert isinstance(read, SessionFile)
-    return read
-
-
-def _loaded(read: SessionFile, case_input: dict[str, Any]) -> dict[str, Any]:
-    tree = tree_of(read.image)
+def _loaded(loaded: Loaded, case_input: dict[str, Any]) -> dict[str, Any]:
+    found = loaded.entries
+    tree = tree_of(found) if isinstance(found, SessionImage) else tree_of(entries=found)
+    leaf = None if loaded.leaf is None else tree.position(loaded.leaf)
     shown: dict[str, Any] = {
-        "cwd": case_input.get("cwdOverride") or read.header.cwd or str(Path.cwd()),
-        "header": codec.encode(read.header),
+        "cwd": case_input.get("cwdOverride") or loaded.header.cwd or str(Path.cwd()),
+        "header": codec.encode(loaded.header),
         "entries": [codec.encode(entry) for entry in tree.entries()],
-        "leaf": None if read.leaf is None else tree.id_at(read.leaf),
-        "branch": [] if read.leaf is None else [tree.id_at(position) for position in tree.branch(read.leaf)],
+        "leaf": loaded.leaf,
+        "branch": [] if leaf is None else [tree.id_at(position) for position in tree.branch(leaf)],
         "labels": [[entry.target_id, entry.label] for entry in tree.labels()],
         "name": tree.name,
     }
