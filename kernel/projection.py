@@ -114,7 +114,9 @@ class Projection:
     thinking_level: str = "off"
     """As recorded on the whole branch (CTX-2)."""
     model: tuple[str, str] | None = None
-    """Provider and model id as recorded on the whole branch (CTX-2)."""
+    """Provider and model id as recorded on the whole branch: the last selection or answer (CTX-2)."""
+    selected_model: tuple[str, str] | None = None
+    """The last selection alone; a virtual model holds until the next one (CTX-2, SES-22)."""
     system: SystemState | None = None
     """What the system messages of the context replay to; None without any."""
 
@@ -259,9 +261,17 @@ def project(tree: Tree, leaf: int | None) -> Projection:
         edit_index=kinds.rfind(CONTEXT_EDIT),
         thinking_level=_thinking_level(tree, found, kinds),
         model=_model(tree, found, kinds),
+        selected_model=_selected_model(tree, found, kinds),
     )
     edited = _with_edits(base, kinds)
     return attrs.evolve(edited, message_count=_count(edited, kinds), system=_system(edited, kinds))
+
+
+def system_of_branch(tree: Tree, leaf: int | None) -> SystemState | None:
+    """What all system messages of the raw branch replay to, those before a compaction included (CTX-28). O(branch)."""
+    path = () if leaf is None else tree.branch(leaf)
+    entries = [tree.entry(position) for position, kind in zip(path, tree.kinds(path)) if kind == SYSTEM]
+    return replay([entry.message for entry in entries if isinstance(entry, MessageEntry)])
 
 
 def extend(projection: Projection, tree: Tree, position: int) -> Projection:
@@ -285,7 +295,8 @@ def extend(projection: Projection, tree: Tree, position: int) -> Projection:
     if isinstance(entry, ThinkingLevelChangeEntry):
         return attrs.evolve(moved, thinking_level=entry.thinking_level)
     if isinstance(entry, ModelChangeEntry):
-        return attrs.evolve(moved, model=(entry.provider, entry.model_id))
+        selected = (entry.provider, entry.model_id)
+        return attrs.evolve(moved, model=selected, selected_model=selected)
     return _extended_by_messages(moved, entry)
 
 
@@ -377,6 +388,12 @@ def _model(tree: Tree, path: Sequence[int], kinds: bytes) -> tuple[str, str] | N
             return entry.message.provider, entry.message.model
         end = at
     return None
+
+
+def _selected_model(tree: Tree, path: Sequence[int], kinds: bytes) -> tuple[str, str] | None:
+    at = kinds.rfind(MODEL)
+    entry = tree.entry(path[at]) if at >= 0 else None
+    return (entry.provider, entry.model_id) if isinstance(entry, ModelChangeEntry) else None
 
 
 def _indexes(projection: Projection, kinds: bytes, kind: int) -> Iterator[int]:

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 
 from camshaft.kernel.convert import model_messages
-from camshaft.kernel.entries import Entry
+from camshaft.kernel.entries import Entry, ModelChangeEntry
 from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, CustomMessage, SystemMessage, UserMessage, text_of
-from camshaft.kernel.projection import Projection, extend, project
+from camshaft.kernel.projection import Projection, extend, project, system_of_branch
 from camshaft.kernel.tree import Tree, tree_of
 from tests.kernel.made import (
     STEPS,
+    TIME,
     Facts,
     Step,
     assistant,
@@ -96,6 +97,7 @@ def test_growing_entry_by_entry_equals_starting_from_scratch(steps: list[Step]) 
         assert facts(projection) == facts(whole)
         assert projection.message_count == whole.message_count
         assert (projection.edit_index, projection.compaction_index) == (whole.edit_index, whole.compaction_index)
+        assert projection.selected_model == whole.selected_model
         assert (projection.edited, projection.runnable, projection.last_assistant) == (whole.edited, whole.runnable, whole.last_assistant)
 
 
@@ -241,6 +243,25 @@ def test_later_system_messages_are_replayed_on_top_of_the_checkpoint() -> None:
 
     assert projection.system is not None
     assert (projection.system.content, projection.system.sections, projection.system.timestamp) == ("Base\n\nMore", {"a": "1"}, 5)
+
+
+@pytest.mark.rule("CTX-28")
+def test_the_raw_branch_replays_what_a_compaction_has_dropped() -> None:
+    tree = tree_of(entries=[said("s", None, system("Base")), compaction("c", "s", "c"), said("t", "c", system("More", 7))])
+    state = system_of_branch(tree, 2)
+
+    assert state is not None
+    assert (state.content, state.timestamp) == ("Base\n\nMore", 5)
+    assert system_of_branch(tree, None) is None
+
+
+@pytest.mark.rule("CTX-2", "SES-22")
+def test_a_selection_holds_although_another_model_answered() -> None:
+    chosen = ModelChangeEntry(id="m", parent_id=None, timestamp=TIME, provider="virtual", model_id="v")
+
+    projection = grown([chosen, assistant("a", "m")])
+
+    assert (projection.model, projection.selected_model) == (("acme", "m"), ("virtual", "v"))
 
 
 def test_an_omitted_system_message_no_longer_counts_for_the_state() -> None:
