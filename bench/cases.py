@@ -1,0 +1,160 @@
+"""The cases: each measures one thing and returns the fields of its line."""
+
+import gc
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from bench import bodies, kernels, sessions
+from camshaft.actors.api import Ended, Started, TextDelta, TextEnded, TextStarted, decode_message
+from camshaft.actors.host import open_kernel
+from camshaft.extensions_std.providers.scripted import assistant
+
+Fields = dict[str, Any]
+CHUNK: Final = "abcd efgh ijkl m"
+"""Sixteen characters: four tokens, as the reference's script cuts them."""
+
+
+async def load(folder: Path, file: str) -> Fields:
+    """Opening a session file for writing; the file itself is copied and stays as it is."""
+    path = folder / "session.jsonl"
+    shutil.copy(file, path)
+    async with open_kernel() as kernel:
+        begun = time.perf_counter()
+        seat = await kernel.open(kernels.options(folder, kernels.model_with([]), **kernels.on_disk(path, "commit")))
+        opened = time.perf_counter()
+        messages = seat.context_messages
+        count, _last = len(messages), messages[-1]
+        built = time.perf_counter()
+        read = sum(1 for _ in messages)
+        ended = time.perf_counter()
+    return {
+        "open_ms": _ms(begun, opened),
+        "context_ms": _ms(opened, built),
+        "all_messages_ms": _ms(built, ended),
+        "messages": max(count, read),
+        "rss_mb": _rss_kb() // 1000,
+    }
+
+
+async def turns(folder: Path, prior: str, count: str, disk: str = "", policy: str = "commit") -> Fields:
+    """`count` turns with a call each, and a last one, after `prior` messages."""
+    boundaries = kernels.Boundaries()
+    steps = [*[kernels.calls(number) for number in range(int(count))], assistant("done")]
+    fields: Fields = {}
+    if disk:
+        sessions.write_session(folder / "session.jsonl", sessions.small_talk(int(prior)))
+        fields = kernels.on_disk(folder / "session.jsonl", policy)
+    async with open_kernel() as kernel:
+        seat = await kernel.open(kernels.options(folder, kernels.model_with(steps), setup=boundaries.setup, **fields))
+        for message in () if disk else sessions.small_talk(int(prior)):
+            seat.append_message(decode_message(message))
+        begun = time.perf_counter()
+        await seat.prompt("go")
+        ended = time.perf_counter()
+    return {"ms_per_turn": _ms(begun, ended) / (int(count) + 1), "boundaries": boundaries.seen, "rss_mb": _rss_kb() // 1000}
+
+
+async def deltas(folder: Path, count: str) -> Fields:
+    """One answer of `count` items to one listener. The model pushes without a pause: what is measured is the kernel."""
+    updates = 0
+
+    async def answer(_request: Any, _signal: Any, emit: Callable[[Any], Awaitable[None]]) -> None:
+        await emit(Started())
+        await emit(TextStarted(0))
+        for _ in range(int(count)):
+            await emit(TextDelta(0, CHUNK))
+        await emit(TextEnded(0))
+        await emit(Ended("stop"))
+
+    def listen(event: Any) -> None:
+        nonlocal updates
+        updates += event.type == "message_update"
+
+    async with open_kernel() as kernel:
+        seat = await kernel.open(kernels.options(folder, kernels.model_with([answer])))
+        seat.subscribe(listen)
+        begun = time.perf_counter()
+        await seat.prompt("go")
+        ended = time.perf_counter()
+    return {"updates": updates, "us_per_update": _ms(begun, ended) * 1000 / updates, "rss_mb": _rss_kb() // 1000}
+
+
+async def fanout(folder: Path, count: str) -> Fields:
+    """One batch of `count` parallel calls."""
+    steps = [kernels.calls(*range(int(count))), assistant("done")]
+    async with open_kernel() as kernel:
+        seat = await kernel.open(kernels.options(folder, kernels.model_with(steps)))
+        begun = time.perf_counter()
+        await seat.prompt("go")
+        ended = time.perf_counter()
+    return {"ms": _ms(begun, ended), "us_per_call": _ms(begun, ended) * 1000 / int(count), "rss_mb": _rss_kb() // 1000}
+
+
+async def idle(folder: Path, count: str) -> Fields:
+    """`count` sessions without extensions that do nothing; one before them has loaded what all share."""
+    async with open_kernel() as kernel:
+        provider = kernels.model_with([])
+        await kernel.open(kernels.options(folder, provider))
+        gc.collect()
+        before, begun = _rss_kb(), time.perf_counter()
+        for _ in range(int(count)):
+            await kernel.open(kernels.options(folder, provider))
+        ended, after = time.perf_counter(), _rss_kb()
+        return {"ms_per_session": _ms(begun, ended) / int(count), "kb_per_session": (after - before) / int(count)}
+
+
+async def start(folder: Path, repeats: str = "5") -> Fields:
+    """Whole processes of the command line; medians of wall time."""
+    camshaft = str(Path(sys.executable).with_name("camshaft"))
+    commands = {
+        "version_ms": [camshaft, "--version"],
+        "help_ms": [camshaft, "--help"],
+        "import_ms": [sys.executable, "-c", "import camshaft.actors.host"],
+        "demo_ms": [camshaft, "--demo"],
+    }
+    return {name: statistics.median([_process_ms(command, folder) for _ in range(int(repeats))]) for name, command in commands.items()}
+
+
+async def body(_folder: Path, count: str) -> Fields:
+    """The body of a request from `count` messages."""
+    return bodies.measure(int(count))
+
+
+async def session(_folder: Path, out: str, count: str) -> Fields:
+    """Writes a session file with `count` entries."""
+    sessions.write_session(Path(out), sessions.tool_conversation(int(count)))
+    return {"entries": int(count)}
+
+
+CASES: Final[dict[str, Callable[..., Awaitable[Fields]]]] = {
+    "load": load,
+    "turns": turns,
+    "deltas": deltas,
+    "fanout": fanout,
+    "idle": idle,
+    "body": body,
+    "start": start,
+    "session": session,
+}
+
+
+def _process_ms(command: list[str], folder: Path) -> float:
+    begun = time.perf_counter()
+    subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    return _ms(begun, time.perf_counter())
+
+
+def _ms(begun_s: float, ended_s: float) -> float:
+    return (ended_s - begun_s) * 1000
+
+
+def _rss_kb() -> float:
+    """Resident memory of this process now, in kB of 1000 bytes."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096 / 1000

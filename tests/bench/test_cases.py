@@ -1,0 +1,67 @@
+"""Every case of the bench runs, and gives the fields that its page promises."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.table import ROWS
+from tests.house.sources import ROOT
+
+CASES = [
+    ("turns 4 2", {"ms_per_turn", "boundaries", "rss_mb"}),
+    ("turns 4 2 --disk", {"ms_per_turn", "boundaries", "rss_mb"}),
+    ("turns 4 2 --disk none", {"ms_per_turn", "boundaries", "rss_mb"}),
+    ("deltas 3", {"updates", "us_per_update", "rss_mb"}),
+    ("fanout 3", {"ms", "us_per_call", "rss_mb"}),
+    ("idle 2", {"ms_per_session", "kb_per_session"}),
+    ("body 8", {"first_ms", "again_ms", "ms_per_1000", "mb"}),
+]
+
+
+def _bench(*arguments: str) -> dict[str, Any]:
+    shown = subprocess.run([sys.executable, "-m", "bench", *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stderr
+    line: dict[str, Any] = json.loads(shown.stdout)
+    return line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "fields"), CASES, ids=[call for call, _ in CASES])
+def test_a_case_prints_one_line_with_its_fields(call: str, fields: set[str]) -> None:
+    line = _bench(*call.split())
+
+    assert line.keys() == {"case", "args", *fields}
+    assert all(value >= 0 for name, value in line.items() if name in fields)
+
+
+@pytest.mark.slow
+def test_a_file_that_is_loaded_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "session.jsonl"
+    _bench("session", str(file), "12")
+    before = file.read_bytes()
+
+    line = _bench("load", str(file))
+
+    assert line["messages"] == 12
+    assert (file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == (before, ["session.jsonl"])
+
+
+@pytest.mark.slow
+def test_the_handler_sees_every_turn_and_the_last_one() -> None:
+    assert _bench("turns", "0", "5")["boundaries"] == 6
+
+
+@pytest.mark.slow
+def test_an_unknown_case_names_those_that_exist() -> None:
+    shown = subprocess.run([sys.executable, "-m", "bench", "fly"], cwd=ROOT, capture_output=True, text=True)
+
+    assert shown.returncode == 2
+    assert "no case 'fly'; there are: load, turns" in shown.stderr
+
+
+def test_every_row_of_the_table_has_a_target() -> None:
+    assert [row.work for row in ROWS if row.target <= 0] == []
