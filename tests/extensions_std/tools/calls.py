@@ -120,10 +120,19 @@ def _marked(folder: Path) -> dict[int, str]:
     return found
 
 
-async def gone(folder: Path, *, within_s: float = 2.0) -> bool:
+async def gone(folder: Path, *, within_s: float = 5.0) -> bool:
     """Whether all processes with the mark are gone within the time: a killed one needs a moment to end."""
+    return await _settles(lambda: not running(folder), within_s)
+
+
+async def arrived(folder: Path, count: int, *, within_s: float = 5.0) -> bool:
+    """Whether so many processes with the mark run within the time: they carry it once they run their program."""
+    return await _settles(lambda: len(running(folder)) == count, within_s)
+
+
+async def _settles(is_so: Callable[[], bool], within_s: float) -> bool:
     with trio.move_on_after(within_s):
-        while running(folder):  # noqa: ASYNC110  the kernel tells nobody when an orphan is gone
+        while not is_so():  # noqa: ASYNC110  the system tells nobody about processes that are not our children
             await trio.sleep(0.005)
         return True
     return False

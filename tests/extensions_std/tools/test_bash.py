@@ -11,7 +11,19 @@ import trio
 from camshaft.actors.ports.files import PrivateFile, RealFiles
 from camshaft.extensions_std.tools import ShellOptions, ToolFailure, create_bash_tool, create_powershell_tool
 from camshaft.kernel.models import Model
-from tests.extensions_std.tools.calls import CallContext, Switch, call, context, end_all, gone, open_handles, running, text, update_text
+from tests.extensions_std.tools.calls import (
+    CallContext,
+    Switch,
+    arrived,
+    call,
+    context,
+    end_all,
+    gone,
+    open_handles,
+    running,
+    text,
+    update_text,
+)
 
 
 @pytest.mark.rule("TOOL-77", "TOOL-93")
@@ -24,13 +36,15 @@ async def test_programs_get_the_code_the_time_and_all_of_the_output(tmp_path: Pa
     assert (text(result), result.is_error, result.details) == ("a\n\n\nCommand exited with code 3", True, None)
 
 
+@pytest.mark.slow
 @pytest.mark.rule("TOOL-78")
 async def test_the_first_update_is_empty_and_later_ones_show_the_tail(tmp_path: Path) -> None:
     updates: list[str] = []
 
     await call(create_bash_tool(), {"command": "echo one; sleep 0.15; echo two; sleep 0.15"}, context(tmp_path), on_update=_into(updates))
 
-    assert updates == ["", "one\n", "one\ntwo\n"]
+    assert updates[0] == ""
+    assert updates[1:] in (["one\n", "one\ntwo\n"], ["one\ntwo\n"])  # A busy computer may join the two.
 
 
 @pytest.mark.slow
@@ -74,14 +88,15 @@ async def test_an_aborted_call_does_not_start(tmp_path: Path) -> None:
     assert not (tmp_path / "started").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.rule("TOOL-73")
 async def test_a_timeout_names_the_exit_of_a_shell_that_was_done(tmp_path: Path) -> None:
     command = "(while :; do echo x; sleep 0.02; done) & exit 4"
 
     with pytest.raises(
-        ToolFailure, match=r"(?s)^x\n.*\n\nCommand timed out after 0.3 seconds \(the shell had exited with code 4 after 0\.\d s"
+        ToolFailure, match=r"(?s)^x\n.*\n\nCommand timed out after 0.6 seconds \(the shell had exited with code 4 after 0\.\d s"
     ):
-        await call(create_bash_tool(), {"command": command, "timeout": 0.3}, context(tmp_path))
+        await call(create_bash_tool(), {"command": command, "timeout": 0.6}, context(tmp_path))
 
     assert await gone(tmp_path), running(tmp_path)
 
@@ -109,15 +124,15 @@ async def test_the_spill_file_is_its_owners_alone_and_complete(tmp_path: Path) -
 async def test_a_huge_output_in_one_line_needs_little_memory(tmp_path: Path) -> None:
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    result = await call(create_bash_tool(), {"command": "head -c 300000000 /dev/zero | tr '\\0' z"}, context(tmp_path))
+    result = await call(create_bash_tool(), {"command": "head -c 100000000 /dev/zero | tr '\\0' z"}, context(tmp_path))
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 40_000
-    assert "Showing the last 50.0KB of line 1, which is 286.1MB" in text(result)
+    assert "Showing the last 50.0KB of line 1, which is 95.4MB" in text(result)
     assert result.structured_content["truncated"] is True
-    assert "\n\n[... 298951424 bytes left out ...]\n\n" in result.structured_content["output"]
+    assert "\n\n[... 98951424 bytes left out ...]\n\n" in result.structured_content["output"]
     (spill,) = (tmp_path / "scratch").iterdir()
     assert result.structured_content["full_output_path"] == str(spill)
-    assert spill.stat().st_size == 300_000_000
+    assert spill.stat().st_size == 100_000_000
     spill.unlink()
 
 
@@ -191,7 +206,7 @@ async def test_background_children_survive_a_normal_end(tmp_path: Path) -> None:
     result = await call(create_bash_tool(), {"command": "sleep 30 >/dev/null 2>&1 & echo started"}, context(tmp_path))
 
     assert text(result) == "started\n"
-    assert len(running(tmp_path)) == 1
+    assert await arrived(tmp_path, 1)
     end_all(tmp_path)
 
 

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pytest
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from camshaft.actors.ports.files import PrivateFile
@@ -62,6 +63,8 @@ def test_the_tail_and_its_record_are_those_of_the_whole_text(chunks: list[bytes]
     assert output.for_programs().text == b"".join(chunks).decode("utf-8", "replace")
 
 
+@pytest.mark.slow
+@settings(max_examples=15)
 @given(some.lists(some.sampled_from(["é" * 70_000, "日" * 50_001 + "\n", "\n" * 3000, "x" * 300_000]), min_size=8, max_size=14))
 def test_a_long_output_keeps_true_counts_and_both_ends(texts: list[str]) -> None:
     chunks = [text.encode() for text in texts]
