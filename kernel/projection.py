@@ -267,13 +267,6 @@ def project(tree: Tree, leaf: int | None) -> Projection:
     return attrs.evolve(edited, message_count=_count(edited, kinds), system=_system(edited, kinds))
 
 
-def system_of_branch(tree: Tree, leaf: int | None) -> SystemState | None:
-    """What all system messages of the raw branch replay to, those before a compaction included (CTX-28). O(branch)."""
-    path = () if leaf is None else tree.branch(leaf)
-    entries = [tree.entry(position) for position, kind in zip(path, tree.kinds(path)) if kind == SYSTEM]
-    return replay([entry.message for entry in entries if isinstance(entry, MessageEntry)])
-
-
 def extend(projection: Projection, tree: Tree, position: int) -> Projection:
     """The context of `position`, an entry of `tree`, which has grown from the projection's tree.
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from camshaft.kernel.convert import model_messages
 from camshaft.kernel.entries import Entry, ModelChangeEntry
 from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, CustomMessage, SystemMessage, UserMessage, text_of
-from camshaft.kernel.projection import Projection, extend, project, system_of_branch
+from camshaft.kernel.projection import Projection, extend, project
 from camshaft.kernel.tree import Tree, tree_of
 from tests.kernel.made import (
     STEPS,
@@ -243,16 +243,6 @@ def test_later_system_messages_are_replayed_on_top_of_the_checkpoint() -> None:
 
     assert projection.system is not None
     assert (projection.system.content, projection.system.sections, projection.system.timestamp) == ("Base\n\nMore", {"a": "1"}, 5)
-
-
-@pytest.mark.rule("CTX-28")
-def test_the_raw_branch_replays_what_a_compaction_has_dropped() -> None:
-    tree = tree_of(entries=[said("s", None, system("Base")), compaction("c", "s", "c"), said("t", "c", system("More", 7))])
-    state = system_of_branch(tree, 2)
-
-    assert state is not None
-    assert (state.content, state.timestamp) == ("Base\n\nMore", 5)
-    assert system_of_branch(tree, None) is None
 
 
 @pytest.mark.rule("CTX-2", "SES-22")
