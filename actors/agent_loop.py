@@ -20,6 +20,7 @@ from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, provider_of
+from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, CallOutcome, ToolExecutor
@@ -395,6 +396,7 @@ class AgentLoop:
             thinking_level=self._state.selection.thinking_level,
             messages=messages,
             options=RequestOptions(session_id=self._state.header.id),
+            hooks=request_hooks(self._host, model),
         )
         with self.signal.bounded() as bounds:
             name = f"request to {model.reference}"

@@ -15,7 +15,7 @@ from camshaft.actors.ports.clock import Clock, Ids
 from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedPath
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
 from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processes
-from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestOptions
+from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestHooks, RequestOptions
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.tool_executor import CallOutcome
 from camshaft.actors.world import World
@@ -34,12 +34,15 @@ from camshaft.kernel.entries import (
 from camshaft.kernel.errors import CodecError, MalformedJson
 from camshaft.kernel.hooks import (
     HOOKS,
+    AfterProviderResponseEvent,
     AgentBeforeSettleEvent,
     AgentEndEvent,
     AgentSettledEvent,
     AgentStartEvent,
     BeforeAgentStartEvent,
     BeforeAgentStartResult,
+    BeforeProviderHeadersEvent,
+    BeforeProviderRequestEvent,
     ContextEvent,
     ContextResult,
     ContextWithSystemEvent,
@@ -51,6 +54,7 @@ from camshaft.kernel.hooks import (
     MessageStartEvent,
     MessageUpdateEvent,
     ModelSelectEvent,
+    ProviderStreamEvent,
     SessionCompactFailedEvent,
     SessionInfoChangedEvent,
     SessionShutdownEvent,
@@ -129,6 +133,7 @@ from camshaft.kernel.truncate import (
 
 __all__ = [
     "ABORTED",
+    "AfterProviderResponseEvent",
     "AgentBeforeSettleEvent",
     "AgentEndEvent",
     "AgentSettledEvent",
@@ -138,6 +143,8 @@ __all__ = [
     "BashExecutionMessage",
     "BeforeAgentStartEvent",
     "BeforeAgentStartResult",
+    "BeforeProviderHeadersEvent",
+    "BeforeProviderRequestEvent",
     "Block",
     "BoundaryContext",
     "BoundaryResult",
@@ -213,8 +220,10 @@ __all__ = [
     "Processes",
     "PromptOptions",
     "Provider",
+    "ProviderStreamEvent",
     "Rates",
     "Replacement",
+    "RequestHooks",
     "RequestOptions",
     "SessionCompactFailedEvent",
     "SessionHeader",

@@ -1,6 +1,6 @@
 """What the loop asks of a model provider: the port behind every adapter."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -29,6 +29,23 @@ class RequestOptions:
 
 
 @attrs.frozen(kw_only=True)
+class RequestHooks:
+    """What the session watches and changes of one request (providers spec 5.8); None: nobody does.
+
+    An adapter calls them at their places and lets what they raise fail the request (WIRE-109).
+    """
+
+    on_headers: Callable[[FrozenDict], Awaitable[FrozenDict]] | None = None
+    """The request's own headers, name to text or null; what it returns is applied last (WIRE-102)."""
+    on_payload: Callable[[Json], Awaitable[Json]] | None = None
+    """The body; what it returns is sent (WIRE-103)."""
+    on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
+    """Every response, failed ones included, before its body is read (WIRE-106)."""
+    on_stream_event: Callable[[Json], Awaitable[None]] | None = None
+    """Every parsed event, before it is normalised (WIRE-107)."""
+
+
+@attrs.frozen(kw_only=True)
 class ModelRequest:
     """One request to a model."""
 
@@ -38,6 +55,7 @@ class ModelRequest:
     messages: Sequence[ModelMessage]
     """The transcript, system messages in their places; may be a lazy view."""
     options: RequestOptions = RequestOptions()
+    hooks: RequestHooks = attrs.field(default=RequestHooks(), repr=False)
 
 
 Emit = Callable[[StreamItem], Awaitable[None]]

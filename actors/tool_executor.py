@@ -87,6 +87,8 @@ class _Call:
     """Of the model-issued call only: everything called beneath it."""
     serialized: bool = False
     """It holds the lock of sequential nested calls, or runs inside a call that does (NEST-6)."""
+    on_update: Callable[[Any], None] | None = None
+    """Of a nested call: where its caller wants its partial results."""
     is_finished: bool = False
     inner: list[trio.CancelScope] = attrs.field(factory=list)
     """Scopes of the calls it made and that still run."""
@@ -262,8 +264,8 @@ class ToolExecutor:
             self._host.context(),
             call.call.id,
             call.signal,
-            self._host.runtime,
-            call,  # type: ignore[arg-type]  # tools run only once bound
+            self._host.runtime,  # type: ignore[arg-type]  # tools run only once bound
+            call,
         )
 
         def on_update(partial: Any) -> None:
@@ -356,6 +358,8 @@ class ToolExecutor:
         if updates.is_closed:
             return
         result = codec.python(ToolResult, partial)
+        if updates.call.on_update is not None:
+            guard_now(updates.call.on_update, result)
         if not self._host.has("tool_execution_update"):
             self._stream.publish(ToolExecutionUpdate(**_update_fields(updates.call, result)))
             return
@@ -388,7 +392,7 @@ class ToolExecutor:
         top.nest, call_id = nested.started(top.nest, caller.call.id, name, given)
         wrong = None if isinstance(given, FrozenDict) else f"{given!r} is no object"
         call = ToolCall(id=call_id, name=name, arguments=shown, arguments_error=wrong)
-        inner = _Call(call, caller.call.id, signal or caller.signal, top, serialized=caller.serialized)
+        inner = _Call(call, caller.call.id, signal or caller.signal, top, serialized=caller.serialized, on_update=on_update)
         started = trio.current_time()
         await self._announce_start(inner)
         with trio.CancelScope() as scope:

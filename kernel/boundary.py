@@ -174,7 +174,7 @@ def can_continue(kind: BoundaryKind, now: SessionState) -> bool:
 def _replaced(proposal: Proposal, result: BoundaryResult, extension: str) -> Proposal:
     changes: dict[str, Any] = {}
     if result.entries is not None:
-        changes["entries"] = result.entries
+        changes["entries"] = tuple([item if isinstance(draft := _read(item), Rejection) else draft for item in result.entries])
     if result.continue_ is not None:
         changes["continue_"] = result.continue_
         changes["continued_by"] = extension if result.continue_ else None

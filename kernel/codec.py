@@ -432,6 +432,10 @@ def _optional_factory(cls: Any, converter: cattrs.Converter) -> Callable[[Any, A
     nullable = len(members) < len(typing.get_args(cls))
     textual = str in members
     rest = [arg for arg in members if arg is not str]
+    known = [union for union in (Block, Message, Entry, Draft) if set(typing.get_args(union)) == set(rest)]
+    if known:
+        # `Message | None` is flattened into one union; read it as its name says.
+        rest = known
     if len(rest) > 1:
         raise TypeError(f"no rule reads {cls}; register a hook for it")
     hook = converter.get_structure_hook(rest[0]) if rest else None

@@ -42,7 +42,7 @@ from camshaft.kernel.messages import (
     text_of,
 )
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import FrozenDict, Json, freeze, thaw
+from camshaft.kernel.persistent import FrozenDict, Json, NotJson, freeze, thaw
 from camshaft.kernel.prompt import PromptOptions, collapse, prompt_text
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.stream import AssistantMessageEvent, Partial
@@ -363,6 +363,43 @@ class ToolResultPatch:
 
 
 @attrs.frozen(kw_only=True)
+class BeforeProviderHeadersEvent:
+    """A request's own headers, a private dict to edit in place: a text sets, None removes (WIRE-102)."""
+
+    type: ClassVar[str] = "before_provider_headers"
+    headers: dict[str, str | None]
+
+
+@attrs.frozen(kw_only=True)
+class BeforeProviderRequestEvent:
+    """A request's body before it is sent, a private copy to edit in place or to replace by returning another (WIRE-103)."""
+
+    type: ClassVar[str] = "before_provider_request"
+    payload: Any
+
+
+@attrs.frozen(kw_only=True)
+class AfterProviderResponseEvent:
+    """The head of a response, whatever its status; its body is not read yet (WIRE-106)."""
+
+    type: ClassVar[str] = "after_provider_response"
+    status: int
+    headers: FrozenDict
+    """Names in lower case."""
+
+
+@attrs.frozen(kw_only=True)
+class ProviderStreamEvent:
+    """One parsed event of the provider, before it is normalised (WIRE-107)."""
+
+    type: ClassVar[str] = "provider_stream_event"
+    provider: str
+    api: str
+    model: str
+    data: Json
+
+
+@attrs.frozen(kw_only=True)
 class ModelSelectEvent:
     """Another model was selected."""
 
@@ -656,6 +693,28 @@ def _merge_tool_result(subject: ToolResultEvent, _event: ToolResultEvent, result
     return Merged(subject=attrs.evolve(subject, **changes))
 
 
+def _show_headers(headers: FrozenDict) -> BeforeProviderHeadersEvent:
+    return BeforeProviderHeadersEvent(headers=dict(headers))
+
+
+def _merge_headers(headers: FrozenDict, event: BeforeProviderHeadersEvent, _result: object, _now: Now) -> Merged:
+    wrong = [name for name, value in event.headers.items() if not isinstance(name, str) or not isinstance(value, (str, type(None)))]
+    if wrong:
+        return Merged(subject=headers, complaints=(f"headers[{wrong[0]!r}]: expected a text, or None to remove it",))
+    return Merged(subject=FrozenDict(event.headers))
+
+
+def _show_payload(payload: Json) -> BeforeProviderRequestEvent:
+    return BeforeProviderRequestEvent(payload=thaw(payload))
+
+
+def _merge_payload(payload: Json, event: BeforeProviderRequestEvent, result: object, _now: Now) -> Merged:
+    try:
+        return Merged(subject=freeze(event.payload if result is None else result, "payload"))
+    except NotJson as error:
+        return Merged(subject=payload, complaints=(str(error),))
+
+
 def _show_turn(subject: TurnSubject) -> TurnEndEvent:
     proposal = subject.proposal
     return TurnEndEvent(
@@ -727,6 +786,23 @@ _ROWS: Final = (
         show=_show_transcript,
         merge=_merge_transcript,
     ),
+    Hook(
+        name="before_provider_headers",
+        event=BeforeProviderHeadersEvent,
+        result=object,
+        show=_show_headers,
+        merge=_merge_headers,
+        on_raise=_merge_headers,
+    ),
+    Hook(
+        name="before_provider_request",
+        event=BeforeProviderRequestEvent,
+        result=object,
+        show=_show_payload,
+        merge=_merge_payload,
+    ),
+    Hook(name="after_provider_response", event=AfterProviderResponseEvent),
+    Hook(name="provider_stream_event", event=ProviderStreamEvent),
     Hook(name="message_start", event=MessageStartEvent),
     Hook(name="message_update", event=MessageUpdateEvent),
     Hook(name="message_end", event=MessageEndEvent, result=MessageEndResult, merge=_merge_message_end),
