@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench import bodies, kernels, sessions
-from camshaft.actors.api import Ended, Started, TextDelta, TextEnded, TextStarted, decode_message
+from camshaft.actors.api import decode_message
 from camshaft.actors.host import open_kernel
 from camshaft.extensions_std.providers.scripted import assistant
 
 Fields = dict[str, Any]
-CHUNK: Final = "abcd efgh ijkl m"
-"""Sixteen characters: four tokens, as the reference's script cuts them."""
 
 
 async def load(folder: Path, file: str) -> Fields:
@@ -51,6 +49,7 @@ async def turns(folder: Path, prior: str, count: str, disk: str = "", policy: st
         sessions.write_session(folder / "session.jsonl", sessions.small_talk(int(prior)))
         fields = kernels.on_disk(folder / "session.jsonl", policy)
     async with open_kernel() as kernel:
+        await kernels.warm_up(kernel, folder)
         seat = await kernel.open(kernels.options(folder, kernels.model_with(steps), setup=boundaries.setup, **fields))
         for message in () if disk else sessions.small_talk(int(prior)):
             seat.append_message(decode_message(message))
@@ -61,23 +60,16 @@ async def turns(folder: Path, prior: str, count: str, disk: str = "", policy: st
 
 
 async def deltas(folder: Path, count: str) -> Fields:
-    """One answer of `count` items to one listener. The model pushes without a pause: what is measured is the kernel."""
+    """One answer of `count` items to one listener. The model pushes without a pause."""
     updates = 0
-
-    async def answer(_request: Any, _signal: Any, emit: Callable[[Any], Awaitable[None]]) -> None:
-        await emit(Started())
-        await emit(TextStarted(0))
-        for _ in range(int(count)):
-            await emit(TextDelta(0, CHUNK))
-        await emit(TextEnded(0))
-        await emit(Ended("stop"))
 
     def listen(event: Any) -> None:
         nonlocal updates
         updates += event.type == "message_update"
 
     async with open_kernel() as kernel:
-        seat = await kernel.open(kernels.options(folder, kernels.model_with([answer])))
+        await kernels.warm_up(kernel, folder)
+        seat = await kernel.open(kernels.options(folder, kernels.Flood(int(count))))
         seat.subscribe(listen)
         begun = time.perf_counter()
         await seat.prompt("go")
@@ -89,6 +81,7 @@ async def fanout(folder: Path, count: str) -> Fields:
     """One batch of `count` parallel calls."""
     steps = [kernels.calls(*range(int(count))), assistant("done")]
     async with open_kernel() as kernel:
+        await kernels.warm_up(kernel, folder)
         seat = await kernel.open(kernels.options(folder, kernels.model_with(steps)))
         begun = time.perf_counter()
         await seat.prompt("go")

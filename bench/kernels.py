@@ -6,8 +6,24 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.api import BoundaryResult, CustomDraft, FrozenDict, TextBlock, ToolDefinition, ToolResult, Usage, freeze
-from camshaft.actors.host import InlineExtension, MemorySession, OpenOptions, OpenSession, Settings
+from camshaft.actors.api import (
+    BoundaryResult,
+    CustomDraft,
+    Emit,
+    Ended,
+    FrozenDict,
+    Model,
+    Started,
+    TextBlock,
+    TextDelta,
+    TextEnded,
+    TextStarted,
+    ToolDefinition,
+    ToolResult,
+    Usage,
+    freeze,
+)
+from camshaft.actors.host import InlineExtension, Kernel, MemorySession, OpenOptions, OpenSession, Provider, Settings
 from camshaft.extensions_std.providers.scripted import ScriptedProvider, assistant, faux_model, tool_call
 from camshaft.kernel.settings import CompactionSettings, RetrySettings
 
@@ -15,6 +31,8 @@ SCHEMA: Final = freeze({"type": "object", "properties": {"x": {"type": "number"}
 WINDOW_TOKENS: Final = 100_000_000
 """No session here comes near it: nothing is compacted."""
 QUIET: Final = Settings(compaction=CompactionSettings(enabled=False), retry=RetrySettings(enabled=False))
+CHUNK: Final = "abcd efgh ijkl m"
+"""Four tokens, as the reference's script cuts them."""
 OK: Final = ToolResult(content=(TextBlock(text="ok"),))
 
 
@@ -50,12 +68,42 @@ def model_with(steps: Sequence[Any]) -> ScriptedProvider:
     return provider
 
 
+@attrs.define
+class Flood:
+    """A model that pushes `count` items of 16 characters and never pauses: what is measured is the kernel."""
+
+    count: int
+    name: str = "faux"
+    api: str = "faux"
+    models: tuple[Model, ...] = (faux_model(),)
+
+    def configured(self) -> bool:
+        """Always."""
+        return True
+
+    async def stream(self, _request: Any, _signal: Any, emit: Emit) -> None:
+        """One text block."""
+        await emit(Started())
+        await emit(TextStarted(0))
+        for _ in range(self.count):
+            await emit(TextDelta(0, CHUNK))
+        await emit(TextEnded(0))
+        await emit(Ended("stop"))
+
+
+async def warm_up(kernel: Kernel, folder: Path) -> None:
+    """One turn with a call in a session of its own, so that what is loaded at first use is not measured."""
+    seat = await kernel.open(options(folder, model_with([calls(0), assistant("done")]), setup=Boundaries().setup))
+    await seat.prompt("go")
+    await seat.close()
+
+
 def calls(*numbers: int) -> Any:
     """An answer that calls the tool once for each number."""
     return assistant([tool_call("noop", FrozenDict({"x": number})) for number in numbers], stop_reason="toolUse")
 
 
-def options(folder: Path, provider: ScriptedProvider, *, setup: Callable[[Any], None] | None = None, **fields: Any) -> OpenOptions:
+def options(folder: Path, provider: Provider, *, setup: Callable[[Any], None] | None = None, **fields: Any) -> OpenOptions:
     """A session in memory with the model and the tool, `setup` as its only extension; `fields` replace."""
     given: dict[str, Any] = {
         "cwd": str(folder),
