@@ -1,6 +1,8 @@
 """The scenarios this version of the kernel has to pass, written out; a test compares the list with the rule it follows."""
 
-from typing import Final
+from typing import Any, Final
+
+import pytest
 
 TOPICS: Final = (
     "lifecycle",
@@ -121,3 +123,11 @@ REQUIRED: Final = (
     "tools-unknown",
 )
 """Every required scenario."""
+
+SLOW: Final = ("http-429-retry", "http-length-finish", "http-text", "nested-call-limit")
+"""Those that take more than a quarter of a second: a real socket, or hundreds of calls."""
+
+
+def required() -> list[Any]:
+    """The required scenarios as parameters of a test."""
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in REQUIRED]

@@ -6,14 +6,14 @@ import pytest
 
 from tests.conformance.recorded import comparing, golden, scenario
 from tests.conformance.renaming import renaming
-from tests.conformance.required import REQUIRED
+from tests.conformance.required import REQUIRED, required
 from tests.conformance.scenario.driver import run_scenario
 
 SEED: Final = 20_260_301
 """Any; another one gives other words."""
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", required())
 def test_the_kernel_does_the_same_in_other_words(name: str) -> None:
     words = renaming(scenario(name), SEED)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.recorded import DATA, comparing, golden, scenario
-from tests.conformance.required import EXCEPTED, FROM_SESSION, REQUIRED, TOPICS
+from tests.conformance.required import EXCEPTED, FROM_SESSION, REQUIRED, TOPICS, required
 from tests.conformance.scenario.driver import run_scenario
 
 
-@pytest.mark.parametrize("name", REQUIRED)
+@pytest.mark.parametrize("name", required())
 def test_the_kernel_does_what_was_recorded(name: str) -> None:
     trace = run_scenario(scenario(name))
 

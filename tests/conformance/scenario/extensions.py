@@ -14,6 +14,7 @@ from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.persistent import freeze
 from tests.conformance.scenario.actions import ScriptedFailure, perform, tool_result
 from tests.conformance.scenario.event_shapes import extension_data
+from tests.conformance.scenario.host_face import call
 from tests.conformance.scenario.limits import Limits
 from tests.conformance.scenario.stage import Place, Stage, ToolCallPlace
 from tests.conformance.scenario.virtual_models import register_virtual_models
@@ -91,7 +92,7 @@ class Loaded:
         place = self.place("(load)")
         place.record()
         for flag in self.spec.get("flags") or ():
-            self.api.register_flag(flag["name"], **{key: value for key, value in flag.items() if key != "name"})
+            await call(self.api, "register_flag", flag["name"], **{key: value for key, value in flag.items() if key != "name"})
         for tool in self.spec.get("tools") or ():
             self.register_tool(tool)
         for handler in self.spec.get("handlers") or ():
