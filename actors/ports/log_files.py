@@ -13,8 +13,10 @@ removed file notices that the name leads elsewhere and tries again.
 import errno
 import fcntl
 import os
+import socket
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import attrs
@@ -41,6 +43,12 @@ class FileState:
     """Device and inode."""
     size: int
     """Bytes."""
+
+
+def holder_name(now_ms: int) -> str:
+    """Names this process to others: id, host, and since when it has the session open (wall clock, ms since the epoch)."""
+    since = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"process {os.getpid()} on {socket.gethostname()} since {since}"
 
 
 class LockHeld(Exception):
