@@ -38,7 +38,7 @@ from camshaft.actors.api import (
     dumps,
     final_arguments,
 )
-from camshaft.extensions_std.providers.completions_messages import REASONING_FIELDS
+from camshaft.extensions_std.providers.completions_render import REASONING_FIELDS
 
 STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "stop",

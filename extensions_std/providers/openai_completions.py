@@ -31,7 +31,6 @@ import trio
 from camshaft.actors.api import (
     ABORTED,
     EMPTY,
-    IDLE_TIMEOUT_S,
     Emit,
     Ended,
     Http,
@@ -66,6 +65,9 @@ from camshaft.extensions_std.providers.http_errors import (
 )
 from camshaft.extensions_std.providers.preparation import encoded
 from camshaft.extensions_std.providers.sse import SseEvent, SseOverflow, SseParser
+from camshaft.extensions_std.providers.transport import Identity, RequestHooks, TransportLimits, identity_headers
+
+__all__ = ["API", "CompletionsProvider", "Identity", "RequestHooks", "Resolve", "TransportLimits", "completions_options"]
 
 API: Final = "openai-completions"
 
@@ -74,43 +76,6 @@ TRANSCRIPTS_MAX: Final = 64
 
 MALFORMED: Final = "Error reading response: malformed server-sent event JSON."
 BAD_PAYLOAD: Final = "before_provider_request must return an object"
-USER_AGENT: Final = "camshaft"
-
-
-@attrs.frozen(kw_only=True)
-class TransportLimits:
-    """Waits and retries of one request."""
-
-    idle_timeout_s: float | None = IDLE_TIMEOUT_S
-    """Longest wait for headers and between two pieces of the body (WIRE-30); None = no limit."""
-    progress_timeout_s: float | None = 300.0
-    """Longest wait for content while the server is not silent; None = no limit."""
-    max_retries: int = 0
-    """Further attempts after a failure before the body started (WIRE-20)."""
-    max_retry_delay_s: float = 60.0
-    """A server that asks for a longer delay fails the request at once; 0 = any delay is accepted (WIRE-21)."""
-
-
-@attrs.frozen(kw_only=True)
-class RequestHooks:
-    """What the owner of a provider may watch and change (section 5.8); None = nothing."""
-
-    on_payload: Callable[[dict[str, Any]], Awaitable[object]] | None = None
-    """Gets a private copy of the body; what it returns is sent instead, None sends the copy as it is now (WIRE-103)."""
-    on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
-    """Every response, failed ones included, before its body is read (WIRE-106)."""
-    on_stream_event: Callable[[Json], Awaitable[None]] | None = None
-    """Every parsed event, before it is normalised (WIRE-107)."""
-
-
-@attrs.frozen(kw_only=True)
-class Identity:
-    """How this program presents itself (WIRE-5). Attribution is sent only if it is given."""
-
-    user_agent: str = USER_AGENT
-    name: str | None = None
-    url: str | None = None
-    categories: tuple[str, ...] = ()
 
 
 Resolve = Callable[[Model], Awaitable[Auth]]
@@ -220,7 +185,7 @@ class CompletionsProvider:
     ) -> tuple[Mapping[str, str | None], ...]:
         """Header layers, later ones win (WIRE-3)."""
         defaults = {"accept": "application/json", "content-type": "application/json"}
-        identity = _identity_headers(self._identity, model, wanted.session_id)
+        identity = identity_headers(self._identity, model, wanted.session_id)
         return (identity, defaults, model.headers, affinity_headers(flags, wanted), auth.headers, options.headers or EMPTY)
 
     # attempts (WIRE-20 to WIRE-23)
@@ -407,23 +372,3 @@ def completions_options(request: ModelRequest, level_params: Mapping[str, Mappin
         cache_retention=retention,
         session_id=options.session_id,
     )
-
-
-def _identity_headers(identity: Identity, model: Model, session_id: str | None) -> dict[str, str]:
-    headers = {"user-agent": identity.user_agent}
-    vendor = vendor_of(model)
-    if vendor == "opencode" and session_id:
-        headers["x-opencode-session"] = session_id
-    if identity.name is None:
-        return headers
-    if vendor == "openrouter":
-        headers["x-openrouter-title"] = identity.name
-        if identity.url:
-            headers["http-referer"] = identity.url
-        if identity.categories:
-            headers["x-openrouter-categories"] = ",".join(identity.categories)
-    elif vendor == "nvidia":
-        headers["x-billing-invoke-origin"] = identity.name
-    elif vendor == "opencode":
-        headers["x-opencode-client"] = identity.name
-    return headers

@@ -20,210 +20,101 @@ are counted, waiting is Trio's, and message times come from `clock`, or are left
 """
 
 import inspect
-import math
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
 import trio
 
 from camshaft.actors.api import (
-    EMPTY,
+    ABORTED,
     NO_USAGE,
     AssistantMessage,
-    Block,
-    Cost,
     Emit,
     Ended,
-    FrozenDict,
-    Json,
     Model,
-    ModelMessage,
     ModelRequest,
-    RequestOptions,
     Signal,
     Started,
-    StopReason,
     StreamItem,
-    TextBlock,
     TextDelta,
-    TextEnded,
-    TextStarted,
-    ThinkingBlock,
     ThinkingDelta,
-    ThinkingEnded,
-    ThinkingStarted,
     ToolCall,
     ToolCallDelta,
-    ToolCallEnded,
-    ToolCallStarted,
     Usage,
-    dumps,
-    encode,
-    freeze,
-    text_of,
 )
+from camshaft.extensions_std.providers.scripted_records import (
+    CHARS_PER_TOKEN,
+    RecordedRequest,
+    ScriptState,
+    UsageEstimate,
+    tokens_of,
+    without_secrets,
+)
+from camshaft.extensions_std.providers.scripted_steps import (
+    Action,
+    Answer,
+    Call,
+    Drop,
+    Fail,
+    Hang,
+    Live,
+    OpenGate,
+    Sleep,
+    Step,
+    WaitGate,
+    assistant,
+    block_items,
+    faux_model,
+    text,
+    text_items,
+    thinking,
+    thinking_items,
+    tool_call,
+    tool_call_items,
+)
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Call",
+    "Drop",
+    "EXHAUSTED",
+    "Fail",
+    "Hang",
+    "Live",
+    "NO_STOP_REASON",
+    "OpenGate",
+    "RecordedRequest",
+    "RequestAborted",
+    "ScriptState",
+    "ScriptedProvider",
+    "Sleep",
+    "Step",
+    "WaitGate",
+    "assistant",
+    "faux_model",
+    "text",
+    "text_items",
+    "thinking",
+    "thinking_items",
+    "tool_call",
+    "tool_call_items",
+]
 
 EXHAUSTED: Final = "No more faux responses queued"
 """Error text of a request that finds no step left (FAUX-3)."""
 
-ABORTED: Final = "Request was aborted"
-"""Error text of an aborted request (STR-33)."""
-
 NO_STOP_REASON: Final = "Faux response ended without a stop reason"
 """Error text of a scripted message whose stop reason is `pending` (FAUX-7)."""
-
-CHARS_PER_TOKEN: Final = 4
-"""Estimate of FAUX-5 and FAUX-6; rounded up."""
-
-HIDDEN: Final = "<hidden>"
-"""What a recorded request has in place of a header that carries a secret."""
-
-_SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie")
-"""A header whose name contains one of these may carry a credential."""
 
 
 class RequestAborted(Exception):
     """The request was aborted while a step waited or emitted. A step lets it pass."""
 
 
-# -- actions -----------------------------------------------------------------------------
-
-
-@attrs.frozen
-class Sleep:
-    """Wait; an abort ends the wait."""
-
-    seconds: float
-
-
-@attrs.frozen
-class WaitGate:
-    """Wait until `ScriptedProvider.open_gate(name)` was called, or the request is aborted."""
-
-    name: str
-
-
-@attrs.frozen
-class OpenGate:
-    """Open a gate."""
-
-    name: str
-
-
-@attrs.frozen
-class Fail:
-    """End with stop reason `error`; with a status the text becomes `STATUS TEXT`, as HTTP errors are told."""
-
-    text: str
-    status: int | None = None
-
-
-@attrs.frozen
-class Drop:
-    """End without a terminal item, as a dropped connection does."""
-
-
-@attrs.frozen
-class Hang:
-    """Wait until the request is aborted."""
-
-
-@attrs.frozen
-class Call:
-    """Run a function of the test at this point; what it raises fails the request."""
-
-    body: Callable[[], Awaitable[None] | None]
-
-
-Action = StreamItem | Sleep | WaitGate | OpenGate | Fail | Drop | Hang | Call
-Answer = Callable[[ModelRequest], AssistantMessage | Awaitable[AssistantMessage]]
-Live = Callable[[ModelRequest, Signal, Emit], Awaitable[None]]
-Step = AssistantMessage | Answer | Live | Sequence[Action]
-
-
-# -- builders (FAUX-4) -------------------------------------------------------------------
-
-
-def text(value: str) -> TextBlock:
-    """A text block."""
-    return TextBlock(text=value)
-
-
-def thinking(value: str, *, signature: str | None = None) -> ThinkingBlock:
-    """A thinking block."""
-    return ThinkingBlock(thinking=value, thinking_signature=signature)
-
-
-def tool_call(name: str, arguments: Mapping[str, Json] = EMPTY, *, id: str = "") -> ToolCall:
-    """A tool call. An empty id is replaced by `call_<n>`, unique in the provider, when it is streamed."""
-    return ToolCall(id=id, name=name, arguments=freeze(arguments))
-
-
-def assistant(
-    content: str | Block | Iterable[Block] = "", *, stop_reason: StopReason = "stop", usage: Usage = NO_USAGE, **fields: Any
-) -> AssistantMessage:
-    """A message to script: a text, one block or several; `fields` are further fields of AssistantMessage.
-
-    Api, provider and model are those of the request. Usage given here is kept as it is (FAUX-21), without it
-    the provider estimates. Without `timestamp` the message has the time of its end.
-    """
-    given: dict[str, Any] = {"api": "", "provider": "", "model": "", "timestamp": 0, **fields}
-    return AssistantMessage(content=_blocks(content), stop_reason=stop_reason, usage=usage, **given)
-
-
-def text_items(index: int, *fragments: str) -> tuple[StreamItem, ...]:
-    """Items of a whole text block, one delta a fragment; a fragment may be half a surrogate pair."""
-    return (TextStarted(index=index), *[TextDelta(index=index, delta=each) for each in fragments], TextEnded(index=index))
-
-
-def thinking_items(index: int, *fragments: str, signature: str | None = None) -> tuple[StreamItem, ...]:
-    """Items of a whole thinking block, one delta a fragment."""
-    deltas = [ThinkingDelta(index=index, delta=each) for each in fragments]
-    return (ThinkingStarted(index=index), *deltas, ThinkingEnded(index=index, thinking_signature=signature))
-
-
-def tool_call_items(index: int, id: str, name: str, *fragments: str) -> tuple[StreamItem, ...]:
-    """Items of a whole tool call whose argument text arrives in fragments; the kernel parses it (STR-26)."""
-    deltas = [ToolCallDelta(index=index, delta=each) for each in fragments]
-    return (ToolCallStarted(index=index, id=id, name=name), *deltas, ToolCallEnded(index=index))
-
-
 # -- the provider ------------------------------------------------------------------------
-
-
-@attrs.frozen(kw_only=True)
-class RecordedRequest:
-    """A request as it arrived (FAUX-24)."""
-
-    number: int
-    """Counted from 0, in order of arrival."""
-    model: Model
-    thinking_level: str
-    messages: tuple[ModelMessage, ...]
-    """Empty if the provider was made with `records_messages=False`."""
-    options: RequestOptions
-    """Header values that may be secret are hidden."""
-    at_s: float
-    """Trio's time, virtual under a virtual clock."""
-    outcome: str = "pending"
-    """The stop reason; `dropped`: no terminal item; `raised`; `cancelled`: scope was cancelled."""
-
-
-@attrs.define
-class ScriptState:
-    """Counters of FAUX-2."""
-
-    call_count: int = 0
-    unexpected_count: int = 0
-    """Requests that found no step."""
-
-
-def faux_model(id: str = "faux-1", *, provider: str = "faux", api: str = "faux", **fields: Any) -> Model:
-    """A model for scripts: text and image, no cost, window 128,000, output 16,384 (FAUX-1); `fields` replace."""
-    given: dict[str, Any] = {"name": "Faux Model", "base_url": "http://localhost:0", "input": ("text", "image"), **fields}
-    return Model(id=id, provider=provider, api=api, **given)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -252,7 +143,7 @@ class ScriptedProvider:
     state: ScriptState = attrs.field(factory=ScriptState, init=False)
     _steps: list[Step] = attrs.field(factory=list, init=False)
     _gates: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
-    _prompts: dict[str, str] = attrs.field(factory=dict, init=False)
+    _estimate: UsageEstimate = attrs.field(factory=UsageEstimate, init=False)
     _random: random.Random = attrs.field(init=False)
     _ids: int = attrs.field(default=0, init=False)
 
@@ -330,7 +221,7 @@ class ScriptedProvider:
                 await self._function(step, play)
         except RequestAborted:
             usage = play.usage or self._usage(play.request, None)
-            await play.end(Ended(stop_reason="aborted", error_message=ABORTED, usage=usage, timestamp=self._now()))
+            await play.end(attrs.evolve(ABORTED, usage=usage, timestamp=self._now()))
         if play.outcome == "raised":
             play.outcome = "dropped"
 
@@ -370,7 +261,8 @@ class ScriptedProvider:
         level = message.provider_thinking_level
         await play.send(Started(response_id=message.response_id, response_model=message.response_model, provider_thinking_level=level))
         for index, block in enumerate(message.content):
-            for item in self._block_items(index, block):
+            named = attrs.evolve(block, id=self._next_id()) if isinstance(block, ToolCall) and not block.id else block
+            for item in block_items(index, named, self._chunks):
                 await play.send(item, delay_s=self._delay_of(item))
         await play.send(self._end_of(message, play.usage))
 
@@ -388,31 +280,6 @@ class ScriptedProvider:
             timestamp=message.timestamp or self._now(),
         )
 
-    def _block_items(self, index: int, block: Block) -> Iterator[StreamItem]:
-        match block:
-            case TextBlock():
-                yield TextStarted(index=index)
-                for chunk in self._chunks(block.text):
-                    yield TextDelta(index=index, delta=chunk)
-                yield TextEnded(index=index, text_signature=block.text_signature)
-            case ThinkingBlock(redacted=True):
-                signature = block.thinking_signature
-                yield ThinkingStarted(index=index, thinking=block.thinking, thinking_signature=signature, redacted=True)
-                yield ThinkingEnded(index=index, thinking_signature=signature)
-            case ThinkingBlock():
-                yield ThinkingStarted(index=index)
-                for chunk in self._chunks(block.thinking):
-                    yield ThinkingDelta(index=index, delta=chunk)
-                yield ThinkingEnded(index=index, thinking_signature=block.thinking_signature)
-            case ToolCall():
-                call = block if block.id else attrs.evolve(block, id=self._next_id())
-                yield ToolCallStarted(index=index, id=call.id, name=call.name)
-                for chunk in self._chunks(dumps(call.arguments).decode()):
-                    yield ToolCallDelta(index=index, delta=chunk)
-                yield ToolCallEnded(index=index, tool_call=call)
-            case _:
-                raise ValueError(f"content[{index}]: {block!r} cannot be streamed; expected a text, thinking or toolCall block")
-
     def _chunks(self, value: str) -> Iterator[str]:
         """Pieces of seeded length; an empty text is one empty piece (FAUX-6)."""
         if not value or not self.chunked:
@@ -427,23 +294,13 @@ class ScriptedProvider:
     def _delay_of(self, item: StreamItem) -> float:
         if self.tokens_per_second is None or not isinstance(item, (TextDelta, ThinkingDelta, ToolCallDelta)):
             return 0
-        return _tokens(item.delta) / self.tokens_per_second
+        return tokens_of(item.delta) / self.tokens_per_second
 
     def _usage(self, request: ModelRequest, message: AssistantMessage | None) -> Usage:
         """As scripted if given (FAUX-21), else the estimate of FAUX-5."""
         if message is not None and message.usage != NO_USAGE:
             return message.usage
-        if self.usage is not None:
-            return self.usage
-        prompt = "\n\n".join([f"{each.role}:{_prompt_text(each)}" for each in request.messages])
-        total = _tokens(prompt)
-        output = _tokens(_prompt_text(message)) if message is not None else 0
-        session = request.options.session_id
-        if session is None or request.options.cache_retention == "none":
-            return Usage(input=total, output=output, total_tokens=total + output, cost=Cost(total_from_provider=False))
-        cached = _tokens(_common_prefix(self._prompts.get(session, ""), prompt))
-        self._prompts[session] = prompt
-        return Usage(output=output, cache_read=cached, cache_write=total - cached, total_tokens=total + output)
+        return self.usage if self.usage is not None else self._estimate.usage_of(request, message)
 
     def _record(self, request: ModelRequest) -> None:
         record = RecordedRequest(
@@ -451,7 +308,7 @@ class ScriptedProvider:
             model=request.model,
             thinking_level=request.thinking_level,
             messages=tuple(request.messages) if self.records_messages else (),
-            options=_without_secrets(request.options),
+            options=without_secrets(request.options),
             at_s=trio.current_time(),
         )
         self.requests.append(record)
@@ -515,51 +372,3 @@ class _Play:
 async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
     await wait()
     scope.cancel()
-
-
-def _blocks(content: str | Block | Iterable[Block]) -> tuple[Block, ...]:
-    if isinstance(content, str):
-        return (TextBlock(text=content),)
-    return (content,) if attrs.has(type(content)) else tuple(content)  # type: ignore[arg-type, return-value]  # attrs classes are the blocks
-
-
-def _tokens(value: str) -> int:
-    return math.ceil(len(value) / CHARS_PER_TOKEN)
-
-
-def _prompt_text(message: ModelMessage) -> str:
-    """Texts, thinking and calls of a message, one a line."""
-    if isinstance(message.content, str):
-        return message.content
-    parts = []
-    for block in message.content:
-        match block:
-            case ThinkingBlock():
-                parts.append(block.thinking)
-            case ToolCall():
-                parts.append(f"{block.name}:{dumps(encode(block.arguments)).decode()}")
-            case _:
-                parts.append(text_of((block,)))
-    return "\n".join(parts)
-
-
-def _common_prefix(old: str, new: str) -> str:
-    """The longest text both start with; the usual case, a prompt that grew, is one comparison."""
-    if new.startswith(old):
-        return old
-    low, high = 0, min(len(old), len(new))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if new.startswith(old[:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return old[:low]
-
-
-def _without_secrets(options: RequestOptions) -> RequestOptions:
-    headers = options.headers
-    if not headers:
-        return options
-    shown = {name: HIDDEN if any(word in name.lower() for word in _SECRET_WORDS) else value for name, value in headers.items()}
-    return attrs.evolve(options, headers=FrozenDict(shown))

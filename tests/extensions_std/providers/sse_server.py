@@ -114,7 +114,7 @@ async def scripted_server(*replies: Reply) -> AsyncGenerator[ScriptedServer, Non
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     server.port = listeners[0].socket.getsockname()[1]
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, server.serve, listeners)
+        await nursery.start(trio.serve_listeners, server.serve, listeners)
         try:
             yield server
         finally:
