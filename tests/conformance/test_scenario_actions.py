@@ -160,3 +160,17 @@ def test_a_cut_connection_and_an_error_response_are_tried_again() -> None:
 
     assert [request["headers"] for request in trace["requests"]] == [{"Authorization": "Bearer test-key"}] * 3
     assert trace["state"]["lastAssistantText"] == "ok"
+
+
+def test_a_handler_that_fails_while_the_session_opens_is_reported_behind_its_record() -> None:
+    bad = {"name": "bad", "handlers": [{"event": "session_start", "actions": [{"do": "raise", "message": "no"}]}]}
+
+    trace = play([], [], extensions=[bad], probe=["session_start"])
+
+    assert [(record["ch"], record["ext"], record["event"]) for record in trace["events"]] == [
+        ("ext", "bad", "(load)"),
+        ("ext", "probe", "(load)"),
+        ("ext", "bad", "session_start"),
+        ("error", "bad", "session_start"),
+        ("ext", "probe", "session_start"),
+    ]

@@ -116,23 +116,22 @@ class Subscriber:
     def __call__(self, event: Any) -> None:
         """Never blocks."""
         if event.type == "extension_error":
-            self._record_error(event)
+            self.stage.recorder.record(_error_record(event))
         elif event.type not in UNSHOWN:
             self.stage.recorder.record({"ch": "session", "event": event.type, "data": session_data(event)})
         for index, trigger in enumerate(self.stage.scenario.get("triggers") or ()):
             self._pull(index, trigger, event)
 
     def tell_opening_errors(self) -> None:
-        """Records what went wrong before anybody could subscribe: refused extensions right after the loads, the rest now."""
+        """Records what went wrong before anybody could subscribe: refused extensions right after the loads, a
+        handler's failure right after the handler's record."""
+        recorder = self.stage.recorder
         refused, failed = host_face.opening_errors(self.stage.seat)
         records = [{"ch": "error", "event": LOADED, "error": extension_name(text)} for _path, text in refused]
-        self.stage.recorder.insert_after(LOADED, records)
+        recorder.insert_after({"event": LOADED}, records)
         for event in failed:
-            self._record_error(event)
-
-    def _record_error(self, event: Any) -> None:
-        owner = {"ext": extension_name(event.extension_path)}
-        self.stage.recorder.record({"ch": "error", **owner, "event": event.event, "error": event.error})
+            record = _error_record(event)
+            recorder.insert_after({"ch": "ext", "ext": record["ext"], "event": event.event}, [record])
 
     def _pull(self, index: int, trigger: Step, event: Any) -> None:
         on = trigger["on"]
@@ -151,6 +150,10 @@ class Subscriber:
                 stage.outside.run(stage.nursery.start_soon, _pulled, stage, actions[index:], event)
                 return
             stage.seat.request_abort()
+
+
+def _error_record(event: Any) -> dict[str, Any]:
+    return {"ch": "error", "ext": extension_name(event.extension_path), "event": event.event, "error": event.error}
 
 
 async def _pulled(stage: Stage, actions: Sequence[Step], event: Any) -> None:

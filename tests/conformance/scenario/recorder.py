@@ -27,10 +27,10 @@ class Recorder:
             return
         self.events.append(dict(record))
 
-    def insert_after(self, event: str, records: Sequence[Mapping[str, Any]]) -> None:
-        """Adds records behind the last one of `event`, for what became known later than it happened."""
-        places = [index for index, record in enumerate(self.events, start=1) if record.get("event") == event]
-        at = places[-1] if places else 0
+    def insert_after(self, place: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> None:
+        """Adds records behind the last one that has the fields of `place`, for what became known later than it happened."""
+        found = [index for index, record in enumerate(self.events, start=1) if place.items() <= record.items()]
+        at = found[-1] if found else len(self.events)
         self.events[at:at] = [dict(record) for record in records]
 
     def request(self, request: Mapping[str, Any]) -> None:
