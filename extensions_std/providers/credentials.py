@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from camshaft.actors.api import EMPTY, Model
+from camshaft.actors.api import EMPTY, FrozenDict, Model
 
 AUTH_HEADERS: Final = ("authorization", "cf-aig-authorization")
 """Headers that count as a credential (STR-32)."""
@@ -45,6 +45,15 @@ def merged_headers(layers: Sequence[Mapping[str, str | None]]) -> dict[str, str]
         for name, value in layer.items():
             merged[name.lower()] = value
     return {name: value for name, value in merged.items() if value is not None}
+
+
+def own_headers(layers: Sequence[Mapping[str, str | None]]) -> FrozenDict:
+    """What handlers of `before_provider_headers` see: headers given as such, spelt as the last layer that has them (WIRE-102)."""
+    merged: dict[str, tuple[str, str | None]] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            merged[name.lower()] = (name, value)
+    return FrozenDict(dict(merged.values()))
 
 
 def auth_headers(auth: Auth, layers: Sequence[Mapping[str, str | None]]) -> tuple[tuple[str, str], ...]:

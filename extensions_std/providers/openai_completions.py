@@ -23,7 +23,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import trio
@@ -33,6 +33,7 @@ from camshaft.actors.api import (
     EMPTY,
     Emit,
     Ended,
+    FrozenDict,
     Http,
     HttpFailed,
     HttpRequest,
@@ -42,10 +43,12 @@ from camshaft.actors.api import (
     Model,
     ModelRequest,
     Noted,
+    RequestHooks,
     RequestOptions,
     Signal,
     Started,
     StreamItem,
+    freeze,
     loads,
 )
 from camshaft.extensions_std.providers.compat import CompletionsFlags, completions_flags, vendor_of
@@ -53,7 +56,7 @@ from camshaft.extensions_std.providers.completions_body import CompletionsOption
 from camshaft.extensions_std.providers.completions_messages import Transcript
 from camshaft.extensions_std.providers.completions_stream import ChunkReader
 from camshaft.extensions_std.providers.constrained import ConstraintRefused
-from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, auth_headers, secrets_of
+from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, auth_headers, own_headers, secrets_of
 from camshaft.extensions_std.providers.http_errors import (
     ERROR_BODY_MAX_BYTES,
     completions_error,
@@ -65,9 +68,9 @@ from camshaft.extensions_std.providers.http_errors import (
 )
 from camshaft.extensions_std.providers.preparation import encoded
 from camshaft.extensions_std.providers.sse import SseEvent, SseOverflow, SseParser
-from camshaft.extensions_std.providers.transport import Identity, RequestHooks, TransportLimits, identity_headers
+from camshaft.extensions_std.providers.transport import Identity, TransportLimits, identity_headers
 
-__all__ = ["API", "CompletionsProvider", "Identity", "RequestHooks", "Resolve", "TransportLimits", "completions_options"]
+__all__ = ["API", "CompletionsProvider", "Identity", "Resolve", "TransportLimits", "completions_options"]
 
 API: Final = "openai-completions"
 
@@ -102,7 +105,6 @@ class CompletionsProvider:
     _identity: Identity = Identity()
     _level_params: Mapping[str, Mapping[str, Mapping[str, Json]]] = attrs.field(factory=dict)
     """Model id to thinking level to sampling parameters (MOD-23)."""
-    _hooks: RequestHooks = attrs.field(default=RequestHooks(), repr=False)
     _clock: Callable[[], int] = attrs.field(default=lambda: 0, repr=False)
     """Wall clock in ms; only for delays that a server names as a date."""
     _chance: random.Random = attrs.field(factory=lambda: random.Random(0), repr=False)
@@ -118,7 +120,7 @@ class CompletionsProvider:
         if signal.cancelled:
             await emit(ABORTED)
             return
-        talk = _Talk(emit=emit, limit_s=self._limits.progress_timeout_s)
+        talk = _Talk(emit=emit, hooks=request.hooks, limit_s=self._limits.progress_timeout_s)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on_abort, signal, nursery.cancel_scope)
             with talk.scope:
@@ -138,21 +140,21 @@ class CompletionsProvider:
         await self._attempts(made, request.model, talk)
 
     async def _request(self, request: ModelRequest, options: CompletionsOptions, auth: Auth, talk: "_Talk") -> HttpRequest:
+        """What is sent. Headers are settled before the body is built (WIRE-100)."""
         model = request.model
-        transcript = self._transcript(model, options.session_id)
-        transcript.follow(request.messages)
-        flags = transcript.flags
-        talk.grammars = transcript.grammars()
-        body = body_of(model, flags, transcript, options)
-        if self._hooks.on_payload is not None:
-            body = await self._replaced(body, self._hooks.on_payload)
+        flags = self._transcript(model, options.session_id).flags
         layers = self._header_layers(request.options, flags, options, auth, model)
         if self._needs_key and not auth.owns(layers):
             raise AuthUnresolved(f"No API key for provider: {self.name}")
+        own = own_headers([model.headers, auth.headers, request.options.headers])
+        headers = auth_headers(auth, [*layers, await _after_handlers(own, request.hooks)])
+        transcript = self._transcript(model, options.session_id)
+        transcript.follow(request.messages)
+        talk.grammars = transcript.grammars()
         return HttpRequest(
             url=f"{(auth.base_url or model.base_url).rstrip('/')}/chat/completions",
-            headers=auth_headers(auth, layers),
-            body=body,
+            headers=headers,
+            body=await _replaced(body_of(model, flags, transcript, options), request.hooks),
             idle_timeout_s=self._idle_limit(request.options.timeout_ms),
         )
 
@@ -170,15 +172,6 @@ class CompletionsProvider:
         if len(self._transcripts) > TRANSCRIPTS_MAX:
             self._transcripts.popitem(last=False)
         return kept
-
-    async def _replaced(self, body: bytes, hook: Callable[[dict[str, Any]], Awaitable[object]]) -> bytes:
-        """The body as the hook leaves it; it always streams (WIRE-104)."""
-        payload = loads(body)
-        given = await hook(payload)
-        payload = payload if given is None else given
-        if not isinstance(payload, Mapping):
-            raise _BadPayload(BAD_PAYLOAD)
-        return encoded({**payload, "stream": True})
 
     def _header_layers(
         self, options: RequestOptions, flags: CompletionsFlags, wanted: CompletionsOptions, auth: Auth, model: Model
@@ -212,8 +205,8 @@ class CompletionsProvider:
         talk.progressed()
         try:
             async with self._http.stream(request) as response:
-                if self._hooks.on_response is not None:
-                    await self._hooks.on_response(response.status, response.headers)
+                if talk.hooks.on_response is not None:
+                    await talk.hooks.on_response(response.status, response.headers)
                 if not 200 <= response.status < 300:
                     return _Refusal(completions_error(response.status, await _body_of(response)), response.status, response.headers)
                 await talk.send([Started()])
@@ -249,11 +242,29 @@ class CompletionsProvider:
         except MalformedJson:
             talk.fail(MALFORMED)
             return True
-        if self._hooks.on_stream_event is not None:
-            await self._hooks.on_stream_event(loads(event.data))
+        if talk.hooks.on_stream_event is not None:
+            await talk.hooks.on_stream_event(freeze(chunk))
         if isinstance(chunk, dict):
             await talk.send(reader.read(chunk))
         return talk.ended is not None
+
+
+async def _after_handlers(own: FrozenDict, hooks: RequestHooks) -> Mapping[str, str | None]:
+    """What header handlers say, as the last layer; a header they took out of the map is removed (WIRE-102)."""
+    if hooks.on_headers is None:
+        return EMPTY
+    after = await hooks.on_headers(own)
+    return {**dict.fromkeys(own), **after}
+
+
+async def _replaced(body: bytes, hooks: RequestHooks) -> bytes:
+    """The body as handlers leave it; it always streams (WIRE-103, WIRE-104)."""
+    if hooks.on_payload is None:
+        return body
+    payload = await hooks.on_payload(loads(body))
+    if not isinstance(payload, Mapping):
+        raise _BadPayload(BAD_PAYLOAD)
+    return encoded({**payload, "stream": True})
 
 
 def _reader(model: Model, grammars: Mapping[str, str]) -> ChunkReader:
@@ -279,6 +290,7 @@ class _Talk:
     """One request being answered: where its items go, its progress deadline, how it ended."""
 
     emit: Emit
+    hooks: RequestHooks
     limit_s: float | None
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     """Cancelled by itself when no content came for `limit_s`."""

@@ -1,11 +1,10 @@
-"""What the HTTP adapters share: waits and retries, hooks, and how this program presents itself."""
+"""What the HTTP adapters share: waits and retries, and how this program presents itself."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
-from camshaft.actors.api import IDLE_TIMEOUT_S, Json, Model
+from camshaft.actors.api import IDLE_TIMEOUT_S, Model
 from camshaft.extensions_std.providers.compat import vendor_of
 
 USER_AGENT: Final = "camshaft"
@@ -23,18 +22,6 @@ class TransportLimits:
     """Further attempts after a failure before the body started (WIRE-20)."""
     max_retry_delay_s: float = 60.0
     """A server that asks for a longer delay fails the request at once; 0 = any delay is accepted (WIRE-21)."""
-
-
-@attrs.frozen(kw_only=True)
-class RequestHooks:
-    """What the owner of a provider may watch and change (section 5.8); None = nothing."""
-
-    on_payload: Callable[[dict[str, Any]], Awaitable[object]] | None = None
-    """Gets a private copy of the body; what it returns is sent instead, None sends the copy as it is now (WIRE-103)."""
-    on_response: Callable[[int, Mapping[str, str]], Awaitable[None]] | None = None
-    """Every response, failed ones included, before its body is read (WIRE-106)."""
-    on_stream_event: Callable[[Json], Awaitable[None]] | None = None
-    """Every parsed event, before it is normalised (WIRE-107)."""
 
 
 @attrs.frozen(kw_only=True)

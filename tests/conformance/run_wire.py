@@ -16,11 +16,11 @@ import trio
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from camshaft.actors.api import ModelRequest, RequestOptions
+from camshaft.actors.api import ModelRequest, RequestHooks, RequestOptions
 from camshaft.actors.ports.http import RealHttp
 from camshaft.extensions_std.providers.credentials import Auth
 from camshaft.extensions_std.providers.models_json import model_from_json
-from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, RequestHooks, TransportLimits
+from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, TransportLimits
 from camshaft.kernel.codec import decode_message, encode
 from camshaft.kernel.messages import AssistantMessage
 from camshaft.kernel.models import Model
@@ -84,12 +84,13 @@ async def run_case(kind: str, case: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _converse(case: Mapping[str, Any], base: str, server: ScriptedServer, observed: Observed) -> None:
     model = _model(case["model"], base)
-    provider = _provider(case, model, observed)
+    provider = _provider(case, model)
     request = ModelRequest(
         model=model,
         thinking_level=case.get("options", {}).get("reasoning", "off"),
         messages=_messages(case["context"]),
         options=_options(case.get("options", {})),
+        hooks=_hooks(case, observed),
     )
     signal, partial = CaseSignal(), begin(model.api, model.provider, model.id, 1)
     abort = case.get("abort", {})
@@ -155,7 +156,7 @@ def _event(event: AssistantMessageEvent) -> dict[str, Any]:
     return done
 
 
-def _provider(case: Mapping[str, Any], model: Model, observed: Observed) -> CompletionsProvider:
+def _provider(case: Mapping[str, Any], model: Model) -> CompletionsProvider:
     options = case.get("options", {})
 
     async def resolve(_model: Model) -> Auth:
@@ -169,7 +170,6 @@ def _provider(case: Mapping[str, Any], model: Model, observed: Observed) -> Comp
         needs_key=True,
         limits=_limits(options),
         identity=_identity(options.get("identity")),
-        hooks=_hooks(case, observed),
     )
 
 
