@@ -41,14 +41,17 @@ from camshaft.kernel.kinds import (
     MODEL,
     NOTHING,
     ONE_MESSAGE,
+    OTHER_MESSAGE,
     SYSTEM,
     THINKING_LEVEL,
     kind_of,
 )
 from camshaft.kernel.messages import (
     AssistantMessage,
+    BashExecutionMessage,
     Message,
     ModelMessage,
+    OpaqueMessage,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
@@ -59,6 +62,7 @@ from camshaft.kernel.tree import Tree
 from camshaft.kernel.view import View
 
 _ALL_KINDS: Final = bytes(range(256))
+_MAYBE_UNSENT: Final = (BashExecutionMessage, OpaqueMessage)
 
 
 @attrs.frozen
@@ -111,6 +115,8 @@ class Projection:
     """Path index of the last context edit on the whole branch; -1 without."""
     message_count: int = 0
     """How many messages there are."""
+    unsent_count: int = 0
+    """How many of them no model receives: excluded commands and unknown roles (MSG-38, CTX-30)."""
     thinking_level: str = "off"
     """As recorded on the whole branch (CTX-2)."""
     model: tuple[str, str] | None = None
@@ -153,11 +159,11 @@ class Projection:
 
     @property
     def llm_messages(self) -> View[ModelMessage]:
-        """The messages as a model receives them (section 17); `len` walks all of them once."""
+        """The messages as a model receives them (section 17); `len` is O(1), as for `messages`."""
         return View(
             lambda: self._converted(self._messages()),
             lambda: self._converted(self._messages_backward()),
-            0 if self.message_count == 0 else None,
+            self.message_count - self.unsent_count,
         )
 
     @property
@@ -264,7 +270,9 @@ def project(tree: Tree, leaf: int | None) -> Projection:
         selected_model=_selected_model(tree, found, kinds),
     )
     edited = _with_edits(base, kinds)
-    return attrs.evolve(edited, message_count=_count(edited, kinds), system=_system(edited, kinds))
+    others = _indexes(edited, kinds, OTHER_MESSAGE)
+    unsent = sum([_unsent(_contributed(edited, index)) for index in others])
+    return attrs.evolve(edited, message_count=_count(edited, kinds), unsent_count=unsent, system=_system(edited, kinds))
 
 
 def extend(projection: Projection, tree: Tree, position: int) -> Projection:
@@ -307,20 +315,33 @@ def _edits_state(projection: Projection, entry: Entry) -> bool:
 
 def _extended_by_edit(moved: Projection, edit: ContextEditEntry) -> Projection:
     """The edit counts from now on; the number of messages changes with what its target contributes."""
-    before = _target_count(moved, edit.target_id)
-    after = attrs.evolve(moved, edits=moved.edits.set(edit.target_id, edit), edited=True, edit_index=len(moved.path) - 1)
-    return attrs.evolve(after, message_count=after.message_count + _target_count(after, edit.target_id) - before)
+    before = _of_target(moved, edit.target_id)
+    edited = attrs.evolve(moved, edits=moved.edits.set(edit.target_id, edit), edited=True, edit_index=len(moved.path) - 1)
+    after = _of_target(edited, edit.target_id)
+    return attrs.evolve(
+        edited,
+        message_count=edited.message_count + len(after) - len(before),
+        unsent_count=edited.unsent_count + _unsent(after) - _unsent(before),
+    )
 
 
-def _target_count(projection: Projection, target_id: str) -> int:
-    """How many messages the entry with this id contributes."""
+def _of_target(projection: Projection, target_id: str) -> tuple[Message, ...]:
+    """What the entry with this id contributes."""
     position = projection.tree.position(target_id)
     index = -1 if position is None else projection.index_of(position)
-    if position is None or index < 0 or not projection.is_selected(index):
-        return 0
-    entry = projection.tree.entry(position)
+    return _contributed(projection, index) if index >= 0 and projection.is_selected(index) else ()
+
+
+def _contributed(projection: Projection, index: int) -> tuple[Message, ...]:
+    """What the selected entry at a path index contributes."""
+    entry = projection.tree.entry(projection.path[index])
     head = index == max(projection.compaction_index, 0)
-    return len(contribution(projection.tree, entry, projection.edits.get(target_id), head))
+    return contribution(projection.tree, entry, projection.edits.get(entry.id), head)
+
+
+def _unsent(messages: Sequence[Message]) -> int:
+    """How many of the messages no model receives."""
+    return sum([isinstance(message, _MAYBE_UNSENT) and model_message(message) is None for message in messages])
 
 
 def _extended_by_messages(moved: Projection, entry: Entry) -> Projection:
@@ -332,7 +353,13 @@ def _extended_by_messages(moved: Projection, entry: Entry) -> Projection:
     model = moved.model
     if isinstance(entry, MessageEntry) and isinstance(entry.message, AssistantMessage):
         model = (entry.message.provider, entry.message.model)
-    return attrs.evolve(moved, message_count=moved.message_count + len(messages), system=state, model=model)
+    return attrs.evolve(
+        moved,
+        message_count=moved.message_count + len(messages),
+        unsent_count=moved.unsent_count + _unsent(messages),
+        system=state,
+        model=model,
+    )
 
 
 # -- project -----------------------------------------------------------------------------
@@ -422,7 +449,7 @@ def _count(projection: Projection, kinds: bytes) -> int:
         count += len(unedited(compaction))
     without = attrs.evolve(projection, edits=IdIndex())
     targets = projection.edits.keys() if projection.edited else iter(())
-    return count - sum([_target_count(without, target) - _target_count(projection, target) for target in targets])
+    return count - sum([len(_of_target(without, target)) - len(_of_target(projection, target)) for target in targets])
 
 
 def _silent(kinds: bytes, start: int, end: int) -> int:
