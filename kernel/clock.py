@@ -9,7 +9,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def iso(at_ms: int) -> str:
     """UTC ISO 8601 with three fractional digits and `Z` of ms since the Unix epoch (MSG-2)."""
     at = _EPOCH + timedelta(milliseconds=at_ms)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03d}Z"
+    return at.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def ms_of(stamp: str) -> int | None:
