@@ -104,7 +104,8 @@ class Files(Protocol):
     async def walk(self, root: str, accepts: Callable[[str], bool], *, found_max: int) -> tuple[WalkedPath, ...]:
         """What `accepts` (given the relative path, called in a thread) of all below `root`, at most `found_max`.
 
-        Hidden names are included, ignore files respected (find's rules, TOOL-91). What cannot be entered is left out.
+        Hidden names are included, ignore files respected (find's rules, TOOL-91), also git's of the user, which the
+        real walk takes from the home folder of this process. What cannot be entered is left out.
         """
         ...
 

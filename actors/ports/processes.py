@@ -11,10 +11,11 @@ if asked), and pumps what comes to the caller's sink. It is over when
 * the caller's scope is cancelled, or the sink raises: KILL too.
 
 Whatever happens, at whatever await, the pipe is closed and the program reaped before `run`
-is left. Reaping goes through Trio's `wait` alone. Not reached: a process that left the group
-(`setsid`), and a program that the operating system cannot end within REAP_S after KILL.
-The group outlives its leader as long as it has members, and its number is not given to
-anybody else before; it is killed after the exit only while the pipe was still held.
+is left. It is reaped last, and through Trio's `wait` alone: until then its number, which is
+that of the group, belongs to nobody else, so a KILL never meets strangers. (Where the system
+has no process handles, an exit can only be noticed by reaping; there the group is killed after
+the exit only if the pipe is still held.) Not reached: a process that left the group (`setsid`),
+and a program that the operating system cannot end within REAP_S after KILL.
 """
 
 import errno
@@ -23,6 +24,7 @@ import os
 import shutil
 import signal as signals
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Literal, Protocol
@@ -155,6 +157,7 @@ class _Child:
     started_s: float = attrs.field(factory=trio.current_time)
     exited_s: float | None = None
     """Trio's clock at the exit."""
+    exited: trio.Event = attrs.field(factory=trio.Event)
     last_output_s: float = -math.inf
     waits: set[trio.CancelScope] = attrs.field(factory=set)
     """Waits for output; the exit gives them a deadline."""
@@ -182,15 +185,16 @@ class _Child:
             async with trio.open_nursery() as pumps:
                 for pipe in self.pipes:
                     pumps.start_soon(self._pump, pipe, failure)
-            await self.process.wait()
+            await self.exited.wait()
             self.settled = not failure
             nursery.cancel_scope.cancel()
         if failure:
             raise failure[0]
 
     async def _note_exit(self) -> None:
-        await self.process.wait()
+        await _exit_of(self.process)
         self.exited_s = trio.current_time()
+        self.exited.set()
         for scope in self.waits:
             scope.deadline = self._quiet_until()
 
@@ -231,12 +235,33 @@ class _Child:
 
     def _end(self) -> ProcessEnd:
         why: Literal["exited", "timeout", "aborted"] = "exited" if self.settled else "aborted" if self.aborted else "timeout"
-        if self.exited_s is None and not self.settled:
+        if self.exited_s is None:
             return ProcessEnd(why=why, exit_code=None, exited_after_s=None)
         code = self.process.returncode
         assert code is not None, "an exit was seen, so the program was reaped"
-        exited_s = trio.current_time() if self.exited_s is None else self.exited_s
-        return ProcessEnd(why=why, exit_code=code if code >= 0 else 128 - code, exited_after_s=exited_s - self.started_s)
+        return ProcessEnd(why=why, exit_code=code if code >= 0 else 128 - code, exited_after_s=self.exited_s - self.started_s)
+
+
+async def _exit_of(process: trio.Process) -> None:
+    """Returns when the program has exited; where the system can tell, without reaping it."""
+    handle = _process_handle(process.pid)
+    if handle is None:
+        await process.wait()
+        return
+    try:
+        await trio.lowlevel.wait_readable(handle)
+    finally:
+        os.close(handle)
+
+
+def _process_handle(number: int) -> int | None:
+    """A handle that becomes readable at the exit; None where there is none, or no more."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(number)
+    except OSError:
+        return None
 
 
 async def _started(command: ProcessCommand, output: _Pipe, errors: _Pipe) -> trio.Process:

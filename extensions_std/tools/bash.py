@@ -6,7 +6,7 @@ comes out: the result, the errors, the updates on the way.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -18,7 +18,6 @@ from camshaft.actors.api import (
     FrozenDict,
     Json,
     OnUpdate,
-    PrivateFile,
     ProcessCommand,
     ProcessEnd,
     Processes,
@@ -31,8 +30,9 @@ from camshaft.actors.api import (
     freeze,
     size_text,
 )
-from camshaft.extensions_std.tools.captured_output import CapturedOutput
+from camshaft.extensions_std.tools.captured_output import CapturedOutput, spill_opener
 from camshaft.extensions_std.tools.failures import ToolFailure, error_code
+from camshaft.extensions_std.tools.programs import shell_path
 
 TIMEOUT_S_MAX: Final = 2147483.647
 """Milliseconds of it fit into 32 bits; the limit is the reference's (TOOL-73)."""
@@ -49,10 +49,11 @@ FAMILIES: Final = ("PI_", "CAMSHAFT_")
 SESSION_VARIABLES: Final = ("SESSION_ID", "SESSION_FILE", "PROVIDER", "MODEL", "REASONING_LEVEL")
 """What follows the prefix."""
 
-_POWERSHELL: Final = ("powershell.exe", "-NoProfile", "-NonInteractive", "-Command")
+_POWERSHELL: Final = "powershell.exe"
+_POWERSHELL_OPTIONS: Final = ("-NoProfile", "-NonInteractive", "-Command")
 
-_SEARCH_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-"""Where a shell is looked for when the environment names no PATH."""
+Arguments = Callable[[str, Processes, Mapping[str, str]], Awaitable[tuple[str, ...]]]
+"""The program and its arguments that run a command in this environment. Raises ToolFailure."""
 
 
 @attrs.frozen(kw_only=True)
@@ -78,10 +79,7 @@ def create_bash_tool(options: ShellOptions | None = None) -> ToolDefinition:
     chosen = options or ShellOptions()
 
     async def arguments(command: str, processes: Processes, environment: Mapping[str, str]) -> tuple[str, ...]:
-        names = (chosen.shell_path,) if chosen.shell_path else ("/bin/bash", "bash", "sh")
-        shell = await processes.find_program(names, environment.get("PATH", _SEARCH_PATH))
-        if shell is None:
-            raise ToolFailure(f"No shell: none of {', '.join(names)} can be run; set the shell path")
+        shell = await shell_path(processes, environment, chosen.shell_path)
         return (shell, "-c", command)
 
     return ToolDefinition(
@@ -106,7 +104,7 @@ def create_powershell_tool(options: ShellOptions | None = None) -> ToolDefinitio
     async def arguments(command: str, _processes: Processes, _environment: Mapping[str, str]) -> tuple[str, ...]:
         if sys.platform != "win32":
             raise ToolFailure("powershell runs on Windows only; use bash")
-        return (*(chosen.shell_path or _POWERSHELL[0],), *_POWERSHELL[1:], command)
+        return (chosen.shell_path or _POWERSHELL, *_POWERSHELL_OPTIONS, command)
 
     return ToolDefinition(
         name="powershell",
@@ -170,7 +168,7 @@ def checked_timeout(value: float | None) -> float | None:
     return value
 
 
-def _execute(options: ShellOptions, arguments: Any, spill_prefix: str) -> Any:
+def _execute(options: ShellOptions, arguments: Arguments, spill_prefix: str) -> Any:
     async def execute(_id: str, params: dict[str, Any], signal: Signal, on_update: OnUpdate, ctx: Any) -> ToolResult:
         world, timeout_s = ctx.world, checked_timeout(params.get("timeout"))
         processes = options.processes or world.processes
@@ -186,11 +184,7 @@ def _execute(options: ShellOptions, arguments: Any, spill_prefix: str) -> Any:
             timeout_s=timeout_s,
         )
 
-        async def open_spill() -> PrivateFile:
-            folder = environment.get("TMPDIR") or environment.get("TEMP") or environment.get("TMP") or "/tmp"
-            return await (options.files or world.files).create_private(f"{folder.rstrip('/')}/{spill_prefix}-{world.ids.token()}.log")
-
-        output = CapturedOutput(open_spill)
+        output = CapturedOutput(spill_opener(world, environment, spill_prefix, options.files))
         try:
             return await _Call(command=prepared, output=output, on_update=on_update).result(processes, signal)
         finally:

@@ -10,13 +10,13 @@ disk writes. A disk that refuses costs the file, not the command.
 
 import codecs
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import attrs
 import trio
 
-from camshaft.actors.api import LINES_MAX, OUTPUT_BYTES_MAX, PrivateFile, Truncation, size_of, truncate_tail
+from camshaft.actors.api import LINES_MAX, OUTPUT_BYTES_MAX, Files, PrivateFile, Truncation, World, size_of, truncate_tail
 
 HALF_BYTES: Final = 512 * 1024
 """Each of the two ends of a long output that programs get (TOOL-77)."""
@@ -31,6 +31,10 @@ SPILL_S: Final = 0.1
 """Longest time output waits for more before it is written, while output comes."""
 
 
+OpenSpill = Callable[[], Awaitable[PrivateFile]]
+"""Makes the spill file, when it is needed. Raises OSError."""
+
+
 @attrs.frozen(kw_only=True)
 class ProgramOutput:
     """What programs get of the output."""
@@ -40,11 +44,21 @@ class ProgramOutput:
     """Whether the middle was left out."""
 
 
+def spill_opener(world: World, environment: Mapping[str, str], prefix: str, files: Files | None = None) -> OpenSpill:
+    """Makes `<prefix>-<16 hex>.log` in the temporary folder that the environment names (TOOL-53)."""
+
+    async def open_spill() -> PrivateFile:
+        folder = environment.get("TMPDIR") or environment.get("TEMP") or environment.get("TMP") or "/tmp"
+        return await (files or world.files).create_private(f"{folder.rstrip('/')}/{prefix}-{world.ids.token()}.log")
+
+    return open_spill
+
+
 @attrs.define(eq=False)
 class CapturedOutput:
     """Takes chunks of bytes, gives texts. Whoever made it closes it."""
 
-    _open_spill: Callable[[], Awaitable[PrivateFile]]
+    _open_spill: OpenSpill
     spill_path: str | None = None
     """Set once the output passed a limit and the file was made."""
     spill_error: OSError | None = None
