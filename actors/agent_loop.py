@@ -1,6 +1,6 @@
 """Carries out one run: performs the effects and actions that the table of `kernel/run.py` asks for.
 
-No rule of what comes next is here. The loop holds the run, asks `step` which row fits, performs
+No rule of what comes next is here. The loop holds the run, asks `chosen` which row fits, performs
 the row's actions one after the other, and then the effect of the new state. It owns nothing
 durable: entries and records are posts to the session. It waits for extension handlers, for the
 provider, for the executor and for a due time, each under the run's abort signal; what it does
@@ -26,6 +26,22 @@ from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, CallOutcome, ToolExecutor
 from camshaft.kernel import boundary, events, hooks, retries
 from camshaft.kernel.boundary import BoundaryKind, Proposal
+from camshaft.kernel.commands import (
+    AnnounceDelivery,
+    AppendCustomMessage,
+    AppendMessage,
+    BecomeActive,
+    BecomeIdle,
+    BecomeSettled,
+    FlushHeld,
+    OmitEntries,
+    PlanCalls,
+    PlanRun,
+    RecordSelection,
+    SelectTools,
+    Take,
+    Unclaim,
+)
 from camshaft.kernel.convert import model_message
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import (
@@ -44,26 +60,10 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.prompt import PromptOptions, build_sections, collapse, section_patch, tool_patch
 from camshaft.kernel.records import PlannedCall, StartingMessage, WaitRecord
-from camshaft.kernel.run import OVERFLOW_TEXT, Do, Last, On, Pending, Row, Run, State, View, raised, retryable, step
-from camshaft.kernel.state import (
-    AnnounceDelivery,
-    AppendCustomMessage,
-    AppendMessage,
-    BecomeActive,
-    BecomeIdle,
-    BecomeSettled,
-    Commit,
-    FlushHeld,
-    OmitEntries,
-    PlanCalls,
-    PlanRun,
-    Queued,
-    RecordSelection,
-    SelectTools,
-    SessionState,
-    Take,
-    Unclaim,
-)
+from camshaft.kernel.run import OVERFLOW_TEXT, chosen, moved, raised
+from camshaft.kernel.run_data import Do, Last, On, Pending, Row, Run, State, View
+from camshaft.kernel.run_guards import retryable
+from camshaft.kernel.state import Commit, Queued, SessionState
 from camshaft.kernel.stream import NO_TERMINAL, Ended, Partial, StreamItem, Violation, begin, event_of, finish, fold
 from camshaft.kernel.tools import RegisteredTool, is_sequential, with_active
 
@@ -144,20 +144,13 @@ class AgentLoop:
         on: On = "-" if effect is None else await effect(self)
         below: Row | None = None
         while True:
-            taken = step(self.run, on, self._view(), below)
-            for action in taken.row.does:
+            row = chosen(self.run, on, self._view(), below)
+            for action in row.does:
                 await _ACTIONS[action](self)
-            self._take(taken.row)
-            if taken.row.next is not None:
+            self.run = moved(self.run, row)
+            if row.next is not None:
                 return
-            below = taken.row
-
-    def _take(self, row: Row) -> None:
-        """The row's change and next state, applied to the run as its actions left it."""
-        if row.change is not None:
-            self.run = row.change(self.run)
-        if row.next is not None:
-            self.run = attrs.evolve(self.run, state=row.next)
+            below = row
 
     def _stumble(self, error: Exception) -> None:
         """An effect or an action raised: where the run goes is the table's (rows 6, 66 to 68)."""

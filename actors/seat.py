@@ -32,15 +32,7 @@ from camshaft.actors.supervision import ChildSpec, supervise
 from camshaft.actors.tool_executor import CallOutcome, ToolExecutor
 from camshaft.actors.world import World
 from camshaft.kernel import hooks
-from camshaft.kernel.errors import Rejection
-from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, MessageEnd, MessageStart, ThinkingLevelChanged
-from camshaft.kernel.hooks import CustomInput
-from camshaft.kernel.messages import BashExecutionMessage, Block, ImageBlock, Message, ModelMessage, TextBlock, UserMessage
-from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
-from camshaft.kernel.persistent import FrozenDict, Json
-from camshaft.kernel.prompt import PromptOptions, prompt_text
-from camshaft.kernel.run import Operation, PromptStep, Run, State, Verdict, admit
-from camshaft.kernel.state import (
+from camshaft.kernel.commands import (
     AppendCustom,
     AppendCustomMessage,
     AppendMessage,
@@ -48,20 +40,27 @@ from camshaft.kernel.state import (
     ClaimRun,
     ClearQueues,
     Command,
-    Commit,
     Enqueue,
     Hold,
-    Queued,
     QueueName,
     RequestAbort,
     SelectLevel,
     SelectModel,
     SelectTools,
-    SessionState,
     SetLabel,
     SetName,
     SetQueueMode,
 )
+from camshaft.kernel.errors import Rejection
+from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, MessageEnd, MessageStart, ThinkingLevelChanged
+from camshaft.kernel.hooks import CustomInput
+from camshaft.kernel.messages import BashExecutionMessage, Block, ImageBlock, Message, ModelMessage, TextBlock, UserMessage
+from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
+from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.prompt import PromptOptions, prompt_text
+from camshaft.kernel.run import Operation, PromptStep, Verdict, admit
+from camshaft.kernel.run_data import Run, State
+from camshaft.kernel.state import Commit, Queued, SessionState
 from camshaft.kernel.tools import RegisteredTool, Signal, with_active
 
 BUSY_TEXT: Final = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message."

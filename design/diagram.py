@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from camshaft.kernel.run import ADMISSION, EFFECTS, TABLE, Operation, Row, State
+from camshaft.kernel.run import ADMISSION, EFFECTS, TABLE, Operation
+from camshaft.kernel.run_data import Row, State
 
 FOLDER: Final = Path(__file__).resolve().parent
 BEGIN: Final = "<!-- drawn by design/diagram.py from kernel/run.py -->"
