@@ -24,7 +24,7 @@ from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, CallOutcome, ToolExecutor
-from camshaft.kernel import boundary, events, hooks, retries
+from camshaft.kernel import boundary, events, hook_events, hook_merges, retries
 from camshaft.kernel.boundary import BoundaryKind, Proposal
 from camshaft.kernel.commands import (
     AnnounceDelivery,
@@ -192,7 +192,7 @@ class AgentLoop:
             return "raised"
         assert self.run.input is not None
         options = self._conversation.prompt_options()
-        plan = hooks.StartPlan(message=self.run.input.message, prompt=None, images=None, options=options)
+        plan = hook_merges.StartPlan(message=self.run.input.message, prompt=None, images=None, options=options)
         if self._host.has("before_agent_start"):
             plan = await self._host.dispatch("before_agent_start", _shown_plan(plan))
         if plan.options.selected_tools != options.selected_tools:
@@ -207,7 +207,7 @@ class AgentLoop:
         active = with_active(self._state.selection.active_tools, names, self._host.tools)
         self._post(SelectTools(active_tools=active))
 
-    def _starting(self, plan: hooks.StartPlan) -> tuple[Pending, ...]:
+    def _starting(self, plan: hook_merges.StartPlan) -> tuple[Pending, ...]:
         """Prompt patch, the message, `nextTurn` messages, then messages of handlers (PB-7)."""
         assert self.run.input is not None
         stamps = self._session.stamps(len(plan.added) + 1)
@@ -292,12 +292,12 @@ class AgentLoop:
 
     async def _agent_start(self) -> None:
         if self._host.has("agent_start"):
-            await self._host.dispatch("agent_start", hooks.AgentStartEvent())
+            await self._host.dispatch("agent_start", hook_events.AgentStartEvent())
         self._stream.publish(events.AgentStart())
 
     async def _turn_start(self) -> None:
         if self._host.has("turn_start"):
-            await self._host.dispatch("turn_start", hooks.TurnStartEvent(turn_index=self.run.turn, timestamp=self._now()))
+            await self._host.dispatch("turn_start", hook_events.TurnStartEvent(turn_index=self.run.turn, timestamp=self._now()))
         self._stream.publish(events.TurnStart())
 
     async def _deliver_pending(self) -> None:
@@ -311,14 +311,14 @@ class AgentLoop:
     async def _deliver(self, message: Message, entry_id: str | None = None) -> tuple[Message, str]:
         """Announces and appends one message; the message as stored, and its entry id."""
         if self._host.has("message_start"):
-            await self._host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+            await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
         self._stream.publish(events.MessageStart(message=message))
         return await self._deliver_end(message, entry_id)
 
     async def _deliver_end(self, message: Message, entry_id: str | None) -> tuple[Message, str]:
         """Handlers may replace the message, then it is stored, then everybody hears of it (LOOP-19)."""
         if self._host.has("message_end"):
-            message = (await self._host.dispatch("message_end", hooks.MessageEndEvent(message=message))).message
+            message = (await self._host.dispatch("message_end", hook_events.MessageEndEvent(message=message))).message
         command = AppendCustomMessage if isinstance(message, CustomMessage) else AppendMessage
         commit = self._post(command(message=message, entry_id=entry_id))  # type: ignore[arg-type]  # each class takes its message
         self._stream.publish(events.MessageEnd(message=message))
@@ -489,7 +489,7 @@ class AgentLoop:
         if not self._host.has("turn_end"):
             return "sealed"
         assert self.run.last is not None
-        subject = hooks.TurnSubject(
+        subject = hook_merges.TurnSubject(
             proposal=boundary.begin("turn_end", self._state),
             turn_index=self.run.turn,
             message=self.run.last.message,
@@ -505,7 +505,7 @@ class AgentLoop:
     async def _bound_settle(self) -> On:
         """The fold of `agent_before_settle`, then what is held (BND-38)."""
         if self._host.has("agent_before_settle"):
-            subject = hooks.SettleSubject(proposal=boundary.begin("agent_before_settle", self._state), outcome=self.run.outcome)
+            subject = hook_merges.SettleSubject(proposal=boundary.begin("agent_before_settle", self._state), outcome=self.run.outcome)
             subject = await self._host.dispatch("agent_before_settle", subject)
             await self._conversation.sends_queued()
             self._seal("agent_before_settle", subject.proposal)
@@ -561,7 +561,7 @@ class AgentLoop:
 
     async def _agent_end_x(self) -> None:
         if self._host.has("agent_end"):
-            await self._host.dispatch("agent_end", hooks.AgentEndEvent(messages=self.run.added))
+            await self._host.dispatch("agent_end", hook_events.AgentEndEvent(messages=self.run.added))
 
     async def _agent_end_p(self) -> None:
         will_retry = not self._state.live.aborting and retryable(self.run, self._view())
@@ -619,7 +619,7 @@ class AgentLoop:
         will_retry = not self.run.tried
         self._stream.publish(events.CompactionEnd(reason="overflow", aborted=False, will_retry=False, error_message=OVERFLOW_TEXT))
         if self._host.has("session_compact_failed"):
-            event = hooks.SessionCompactFailedEvent(
+            event = hook_events.SessionCompactFailedEvent(
                 reason="overflow", error_message=OVERFLOW_TEXT, aborted=False, will_retry=will_retry, from_extension=False
             )
             await self._host.dispatch("session_compact_failed", event)
@@ -645,9 +645,9 @@ class AgentLoop:
     async def notify_appended(self, message: Message) -> None:
         """Handlers of message events are told of a message that is stored already; replacements are ignored (EVT-39)."""
         if self._host.has("message_start"):
-            await self._host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+            await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
         if self._host.has("message_end"):
-            await self._host.dispatch("message_end", hooks.MessageEndEvent(message=message))
+            await self._host.dispatch("message_end", hook_events.MessageEndEvent(message=message))
 
     async def _settle(self) -> None:
         """Every step is done even if one raises (LOOP-33); the first error is the run's."""
@@ -655,7 +655,7 @@ class AgentLoop:
         for action in (self._flush_shell, self._flush_held, self._become_settled):
             self._note(await guard(action))
         if self._host.has("agent_settled"):
-            self._note(await guard(self._host.dispatch, "agent_settled", hooks.AgentSettledEvent(aborted=aborted)))
+            self._note(await guard(self._host.dispatch, "agent_settled", hook_events.AgentSettledEvent(aborted=aborted)))
         self._stream.publish(events.AgentSettled(aborted=aborted))
         self._conversation.force_prompt(None)
         self._session.post(BecomeIdle())
@@ -704,11 +704,11 @@ class _Sink:
             self.shown = True
             message = folded.message
             if self._host.has("message_start"):
-                await self._host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+                await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
             self._stream.publish(events.MessageStart(message=message))
         if event.type != "start":
             if self._host.has("message_update"):
-                update = hooks.MessageUpdateEvent(partial=folded, assistant_message_event=event)
+                update = hook_events.MessageUpdateEvent(partial=folded, assistant_message_event=event)
                 await self._host.dispatch("message_update", update)
             self._stream.publish(events.MessageUpdate(partial=folded, assistant_message_event=event))
 
@@ -723,17 +723,17 @@ class _Sink:
         return finish(self.partial, NO_TERMINAL)
 
 
-def custom_message(given: hooks.CustomInput, now_ms: int) -> CustomMessage:
+def custom_message(given: hook_events.CustomInput, now_ms: int) -> CustomMessage:
     """The message of an extension, complete; missing content becomes an empty list (QUE-12)."""
     content = () if given.content is None else given.content
     return CustomMessage(custom_type=given.custom_type, content=content, display=given.display, details=given.details, timestamp=now_ms)
 
 
-def _shown_plan(plan: hooks.StartPlan) -> hooks.StartPlan:
+def _shown_plan(plan: hook_merges.StartPlan) -> hook_merges.StartPlan:
     """The plan with prompt text and images of a user message, as handlers see them."""
     if not isinstance(plan.message, UserMessage):
         return plan
-    text, images = hooks.prompt_parts(plan.message)
+    text, images = hook_merges.prompt_parts(plan.message)
     return attrs.evolve(plan, prompt=text, images=images)
 
 

@@ -32,8 +32,7 @@ from camshaft.kernel.entries import (
     SessionHeader,
 )
 from camshaft.kernel.errors import CodecError, MalformedJson
-from camshaft.kernel.hooks import (
-    HOOKS,
+from camshaft.kernel.hook_events import (
     AfterProviderResponseEvent,
     AgentBeforeSettleEvent,
     AgentEndEvent,
@@ -70,6 +69,7 @@ from camshaft.kernel.hooks import (
     TurnEndEvent,
     TurnStartEvent,
 )
+from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.messages import (
     FAILED,
     NO_USAGE,

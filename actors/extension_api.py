@@ -15,7 +15,8 @@ from camshaft.actors.extension_host import Command, Extension, ExtensionHost, Ha
 from camshaft.actors.runtime import CommandInfo, Runtime, ToolInfo
 from camshaft.kernel import codec
 from camshaft.kernel.errors import CodecError
-from camshaft.kernel.hooks import HOOKS, CustomInput
+from camshaft.kernel.hook_events import CustomInput
+from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import Json, freeze

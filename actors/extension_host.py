@@ -26,7 +26,8 @@ from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError,
 from camshaft.actors.runtime import CommandInfo, Runtime
 from camshaft.kernel import codec
 from camshaft.kernel.events import ExtensionErrorEvent
-from camshaft.kernel.hooks import HOOKS, Hook, Merged, Now
+from camshaft.kernel.hook_merges import Merged, Now
+from camshaft.kernel.hooks import HOOKS, Hook
 from camshaft.kernel.tools import RegisteredTool, SourceInfo, ToolDefinition
 
 ERRORS_KEPT_MAX: Final = 100

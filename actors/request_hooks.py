@@ -6,7 +6,7 @@ import attrs
 
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import RequestHooks
-from camshaft.kernel.hooks import AfterProviderResponseEvent, ProviderStreamEvent
+from camshaft.kernel.hook_events import AfterProviderResponseEvent, ProviderStreamEvent
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, Json, freeze
 

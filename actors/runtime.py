@@ -11,7 +11,7 @@ import attrs
 
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.world import World
-from camshaft.kernel.hooks import CustomInput
+from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import Json

@@ -31,7 +31,7 @@ from camshaft.actors.signal import AbortSignal
 from camshaft.actors.supervision import ChildSpec, supervise
 from camshaft.actors.tool_executor import CallOutcome, ToolExecutor
 from camshaft.actors.world import World
-from camshaft.kernel import hooks
+from camshaft.kernel import hook_events, hook_merges
 from camshaft.kernel.commands import (
     AppendCustom,
     AppendCustomMessage,
@@ -53,7 +53,7 @@ from camshaft.kernel.commands import (
 )
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, MessageEnd, MessageStart, ThinkingLevelChanged
-from camshaft.kernel.hooks import CustomInput
+from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import BashExecutionMessage, Block, ImageBlock, Message, ModelMessage, TextBlock, UserMessage
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
 from camshaft.kernel.persistent import FrozenDict, Json
@@ -351,13 +351,13 @@ class Seat:
     async def _step_input(self, given: "_Given") -> "Receipt | _Given":
         if not self._parts.host.has("input"):
             return given
-        event = hooks.InputEvent(
+        event = hook_events.InputEvent(
             text=given.text,
             images=given.images or None,
             source=given.source,
             streaming_behavior=given.behavior if self.state.is_busy else None,
         )
-        plan = await self._parts.host.dispatch("input", hooks.InputPlan(event=event))
+        plan = await self._parts.host.dispatch("input", hook_merges.InputPlan(event=event))
         if plan.handled:
             return Receipt(disposition="handled")
         return attrs.evolve(given, text=plan.event.text, images=plan.event.images or ())
@@ -528,8 +528,8 @@ class Seat:
             self._parts.host.report("<runtime>", "send_message", str(error))
             return
         if done is None:
-            self._parts.host.notify("message_start", hooks.MessageStartEvent(message=made))
-            self._parts.host.notify("message_end", hooks.MessageEndEvent(message=made))
+            self._parts.host.notify("message_start", hook_events.MessageStartEvent(message=made))
+            self._parts.host.notify("message_end", hook_events.MessageEndEvent(message=made))
 
     def _send(self, message: Any, trigger_turn: bool | None, deliver_as: str | None) -> Receipt | None:
         """The table of QUE-11; None if the message was appended now."""
@@ -567,9 +567,9 @@ class Seat:
 
     async def _notify_appended(self, message: Message) -> None:
         if self._parts.host.has("message_start"):
-            await self._parts.host.dispatch("message_start", hooks.MessageStartEvent(message=message))
+            await self._parts.host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
         if self._parts.host.has("message_end"):
-            await self._parts.host.dispatch("message_end", hooks.MessageEndEvent(message=message))
+            await self._parts.host.dispatch("message_end", hook_events.MessageEndEvent(message=message))
 
     def send_user_message(self, text: str, images: Sequence[ImageBlock], deliver_as: str | None, expand: bool) -> None:
         """Sends a user message for an extension; returns at once, failures are reported (QUE-13)."""
@@ -633,7 +633,7 @@ class Seat:
     def set_session_name(self, name: str) -> None:
         """Names the session; empty clears."""
         self._posted(SetName(name=name))
-        self._parts.host.notify("session_info_changed", hooks.SessionInfoChangedEvent(name=self.state.tree.name))
+        self._parts.host.notify("session_info_changed", hook_events.SessionInfoChangedEvent(name=self.state.tree.name))
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3)."""
@@ -666,7 +666,7 @@ class Seat:
         if level != before:
             self._tell_level(level, before)
         if previous != found and self._parts.host.has("model_select"):
-            event = hooks.ModelSelectEvent(model=found, previous_model=previous, source=source)
+            event = hook_events.ModelSelectEvent(model=found, previous_model=previous, source=source)
             await self._parts.host.dispatch("model_select", event)
         return True
 
@@ -682,7 +682,7 @@ class Seat:
 
     def _tell_level(self, level: str, before: str) -> None:
         self._parts.stream.publish(ThinkingLevelChanged(level=level))
-        event = hooks.ThinkingLevelSelectEvent(level=level, previous_level=before)
+        event = hook_events.ThinkingLevelSelectEvent(level=level, previous_level=before)
         self._parts.host.notify("thinking_level_select", event)
 
     # -- what the loop asks --------------------------------------------------------------
@@ -718,7 +718,7 @@ class Seat:
         """Tells extensions that the session is bound; once."""
         self._started = True
         if self._parts.host.has("session_start"):
-            await self._parts.host.dispatch("session_start", hooks.SessionStartEvent(reason=reason))
+            await self._parts.host.dispatch("session_start", hook_events.SessionStartEvent(reason=reason))
 
     async def close(self) -> None:
         """Aborts, runs shutdown hooks, closes the log. Idempotent; bounded, also under cancellation (SDK-22, SDK-23)."""
@@ -730,7 +730,7 @@ class Seat:
             await self.wait_idle()
             with trio.move_on_after(SHUTDOWN_S):
                 if self._started and self._parts.host.has("session_shutdown"):
-                    await self._parts.host.dispatch("session_shutdown", hooks.SessionShutdownEvent(reason="quit"))
+                    await self._parts.host.dispatch("session_shutdown", hook_events.SessionShutdownEvent(reason="quit"))
                 await self._parts.host.drained()
             self._parts.host.generation.stale = True
             await self._parts.session.log.aclose()

@@ -29,19 +29,14 @@ from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import codec, nested
 from camshaft.kernel.arguments import prepared_arguments
+from camshaft.kernel.commands import FinishCall
 from camshaft.kernel.events import Event, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
-from camshaft.kernel.hooks import (
-    CallGate,
-    ToolExecutionEndEvent,
-    ToolExecutionStartEvent,
-    ToolExecutionUpdateEvent,
-    ToolResultEvent,
-)
+from camshaft.kernel.hook_events import ToolExecutionEndEvent, ToolExecutionStartEvent, ToolExecutionUpdateEvent, ToolResultEvent
+from camshaft.kernel.hook_merges import CallGate
 from camshaft.kernel.messages import TextBlock, ToolCall, ToolResultMessage
 from camshaft.kernel.nested import Nest, NestedEnd
 from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
 from camshaft.kernel.records import PlannedCall
-from camshaft.kernel.state import FinishCall
 from camshaft.kernel.tools import RegisteredTool, Signal, ToolResult, callable_names
 from camshaft.kernel.usage import add_usage
 

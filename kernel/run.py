@@ -242,7 +242,7 @@ def raised(run: Run, error: Exception) -> Run:
     if run.state in (State.PREPARING, State.PRECHECKING):
         return attrs.evolve(run, error=error, state=State.PREPARING)
     if run.state in _LOW_LEVEL and not run.faults:
-        return attrs.evolve(_faulted(run), error=error, state=State.FAULTING)
+        return attrs.evolve(faulted(run), error=error, state=State.FAULTING)
     return attrs.evolve(run, error=error, state=State.SETTLING)
 
 

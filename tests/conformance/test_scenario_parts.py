@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from camshaft.kernel.entries import CustomEntry, MessageEntry
-from camshaft.kernel.hooks import AgentBeforeSettleEvent, ToolCallEvent
+from camshaft.kernel.hook_events import AgentBeforeSettleEvent, ToolCallEvent
 from camshaft.kernel.messages import TextBlock, UserMessage
 from camshaft.kernel.thawed import thawed
 from tests.conformance.scenario import message_ops, wire_paths

@@ -14,7 +14,7 @@ import attrs
 from camshaft.kernel import estimates
 from camshaft.kernel.codec import decode_message, python
 from camshaft.kernel.entries import Entry
-from camshaft.kernel.hooks import CustomInput
+from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.state import SessionState
 from tests.conformance.scenario.wire_paths import get, snaked, wire
