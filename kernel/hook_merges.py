@@ -139,14 +139,17 @@ Merge = Callable[[Any, Any, Any, Now], Merged]
 
 
 def itself(subject: Any) -> Any:
+    """The subject is its own event."""
     return subject
 
 
 def kept(subject: Any, _event: Any, _result: Any, _now: Now) -> Merged:
+    """Nothing a handler does changes the subject."""
     return Merged(subject=subject)
 
 
 def merge_input(plan: InputPlan, _event: InputEvent, result: InputResult | None, _now: Now) -> Merged:
+    """`handled` ends the dispatch, `transform` changes what later handlers and the run see (IN-2)."""
     if result is None:
         return Merged(subject=plan)
     if result.action == "handled":
@@ -160,6 +163,7 @@ def merge_input(plan: InputPlan, _event: InputEvent, result: InputResult | None,
 
 
 def close_input(plan: InputPlan, _event: InputEvent, _error: str, _now: Now) -> Merged:
+    """A gate that closes on failure: nothing is sent (EVT-21)."""
     return Merged(subject=attrs.evolve(plan, handled=True), stop=True)
 
 
@@ -170,6 +174,7 @@ def prompt_parts(message: UserMessage) -> tuple[str, tuple[ImageBlock, ...] | No
 
 
 def show_start(plan: StartPlan) -> BeforeAgentStartEvent:
+    """Prompt and images of a user message, or the custom message; the options as a thawed copy."""
     user = isinstance(plan.message, UserMessage)
     return BeforeAgentStartEvent(
         message_type="user" if user else "custom",
@@ -197,6 +202,7 @@ def edited_start(plan: StartPlan, event: BeforeAgentStartEvent) -> tuple[StartPl
 
 
 def merge_start(plan: StartPlan, event: BeforeAgentStartEvent, result: BeforeAgentStartResult | None, _now: Now) -> Merged:
+    """Edits of the options, a message to add, a forced prompt (PB-4, PB-5, PB-7)."""
     plan, complaints = edited_start(plan, event)
     if result is not None and result.message is not None:
         plan = attrs.evolve(plan, added=(*plan.added, result.message))
@@ -206,11 +212,13 @@ def merge_start(plan: StartPlan, event: BeforeAgentStartEvent, result: BeforeAge
 
 
 def failed_start(plan: StartPlan, event: BeforeAgentStartEvent, _error: str, _now: Now) -> Merged:
+    """Edits made before the raise stay (PB-3)."""
     plan, complaints = edited_start(plan, event)
     return Merged(subject=plan, complaints=complaints)
 
 
 def show_context(transcript: tuple[Message, ...]) -> ContextEvent:
+    """Every message but system ones, as thawed copies (EVT-28)."""
     shown = [thawed(message) for message in transcript if not isinstance(message, SystemMessage)]
     return ContextEvent(messages=HandedOut(shown))
 
@@ -243,10 +251,12 @@ def _message(item: object) -> Message:
 
 
 def show_transcript(transcript: tuple[Message, ...]) -> ContextWithSystemEvent:
+    """Every message, as thawed copies."""
     return ContextWithSystemEvent(messages=[thawed(message) for message in transcript])
 
 
 def merge_transcript(transcript: tuple[Message, ...], event: ContextWithSystemEvent, result: ContextResult | None, _now: Now) -> Merged:
+    """Sent as returned; losing the leading system message is reported (EVT-30)."""
     returned = event.messages if result is None or result.messages is None else result.messages
     if not isinstance(returned, (list, tuple)):
         return Merged(subject=transcript, complaints=(f"context_with_system handler returned {returned!r} for messages, not a list",))
@@ -261,6 +271,7 @@ def merge_transcript(transcript: tuple[Message, ...], event: ContextWithSystemEv
 
 
 def merge_message_end(subject: MessageEndEvent, _event: MessageEndEvent, result: MessageEndResult | None, _now: Now) -> Merged:
+    """A replacement of the same role that is final (EVT-32, LOOP-20)."""
     if result is None or result.message is None:
         return Merged(subject=subject)
     if result.message.role != subject.message.role:
@@ -271,6 +282,7 @@ def merge_message_end(subject: MessageEndEvent, _event: MessageEndEvent, result:
 
 
 def show_gate(gate: CallGate) -> ToolCallEvent:
+    """The input as a private dict."""
     return ToolCallEvent(
         tool_name=gate.tool_name,
         tool_call_id=gate.tool_call_id,
@@ -280,6 +292,7 @@ def show_gate(gate: CallGate) -> ToolCallEvent:
 
 
 def merge_gate(gate: CallGate, event: ToolCallEvent, result: ToolCallResult | None, _now: Now) -> Merged:
+    """Edits of the input count; the first block ends the dispatch (TOOL-18 to TOOL-20)."""
     try:
         edited = freeze(event.input, "input") if result is None or result.input is None else result.input
     except TypeError as error:
@@ -292,10 +305,12 @@ def merge_gate(gate: CallGate, event: ToolCallEvent, result: ToolCallResult | No
 
 
 def blocked_gate(gate: CallGate, _event: ToolCallEvent, error: str, _now: Now) -> Merged:
+    """A handler that raises blocks the call (TOOL-21)."""
     return Merged(subject=attrs.evolve(gate, blocked=error), stop=True)
 
 
 def merge_tool_result(subject: ToolResultEvent, _event: ToolResultEvent, result: ToolResultPatch | None, _now: Now) -> Merged:
+    """Fields that are given replace; new content drops old structured content (EVT-37)."""
     if result is None:
         return Merged(subject=subject)
     changes: dict[str, Any] = {
@@ -309,10 +324,12 @@ def merge_tool_result(subject: ToolResultEvent, _event: ToolResultEvent, result:
 
 
 def show_headers(headers: FrozenDict) -> BeforeProviderHeadersEvent:
+    """The headers as a private dict."""
     return BeforeProviderHeadersEvent(headers=dict(headers))
 
 
 def merge_headers(headers: FrozenDict, event: BeforeProviderHeadersEvent, _result: object, _now: Now) -> Merged:
+    """Edits in place count, also those of a handler that raises (WIRE-102)."""
     wrong = [name for name, value in event.headers.items() if not isinstance(name, str) or not isinstance(value, (str, type(None)))]
     if wrong:
         return Merged(subject=headers, complaints=(f"headers[{wrong[0]!r}]: expected a text, or None to remove it",))
@@ -320,10 +337,12 @@ def merge_headers(headers: FrozenDict, event: BeforeProviderHeadersEvent, _resul
 
 
 def show_payload(payload: Json) -> BeforeProviderRequestEvent:
+    """The body as a private copy."""
     return BeforeProviderRequestEvent(payload=thaw(payload))
 
 
 def merge_payload(payload: Json, event: BeforeProviderRequestEvent, result: object, _now: Now) -> Merged:
+    """A returned body replaces; without one the edited copy counts (WIRE-103)."""
     try:
         return Merged(subject=freeze(event.payload if result is None else result, "payload"))
     except NotJson as error:
@@ -331,6 +350,7 @@ def merge_payload(payload: Json, event: BeforeProviderRequestEvent, result: obje
 
 
 def show_turn(subject: TurnSubject) -> TurnEndEvent:
+    """The turn and the proposal so far (BND-1)."""
     proposal = subject.proposal
     return TurnEndEvent(
         turn_index=subject.turn_index,
@@ -346,6 +366,7 @@ def show_turn(subject: TurnSubject) -> TurnEndEvent:
 
 
 def show_settle(subject: SettleSubject) -> AgentBeforeSettleEvent:
+    """The outcome and the proposal so far (BND-1)."""
     proposal = subject.proposal
     return AgentBeforeSettleEvent(
         outcome=subject.outcome,
@@ -356,6 +377,7 @@ def show_settle(subject: SettleSubject) -> AgentBeforeSettleEvent:
 
 
 def merge_boundary(subject: TurnSubject | SettleSubject, _event: object, result: BoundaryResult | None, now: Now) -> Merged:
+    """One step of the boundary fold."""
     proposal, report = boundary.reduce(subject.proposal, result, now.state, now.at_ms, now.extension)
     return Merged(subject=attrs.evolve(subject, proposal=proposal), complaints=() if report is None else (report,))
 
@@ -367,4 +389,5 @@ def cut_boundary(subject: TurnSubject | SettleSubject, _event: object, _error: s
 
 
 def failed_boundary(subject: TurnSubject | SettleSubject, event: object, _error: str, now: Now) -> Merged:
+    """Nothing changes, but the preview is rebuilt (BND-3, BND-12)."""
     return merge_boundary(subject, event, None, now)
