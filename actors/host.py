@@ -57,6 +57,7 @@ from camshaft.actors.session import SessionActor, loaded_state
 from camshaft.actors.signal import ABORT_GRACE_S
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.clock import iso
+from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
@@ -65,7 +66,7 @@ from camshaft.kernel.prompt import ContextFile, PromptOptions
 from camshaft.kernel.recorded import recorded_level, recorded_tools
 from camshaft.kernel.records import RunRecord
 from camshaft.kernel.settings import Settings
-from camshaft.kernel.state import RecordSelection, SelectModel, SelectTools, SessionState
+from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import ToolDefinition, allows, selected_at_start, with_active
 
 __all__ = [

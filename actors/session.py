@@ -15,11 +15,12 @@ import attrs
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.logs.port import Loaded, Log, News
 from camshaft.actors.ports.clock import Clock, Ids
+from camshaft.kernel.commands import Command
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.session_file import SessionImage
 from camshaft.kernel.settings import Settings
-from camshaft.kernel.state import Command, Commit, SessionState, Stamps, decide, evolve, ids_needed, initial
+from camshaft.kernel.state import Commit, SessionState, Stamps, decide, evolve, ids_needed, initial
 from camshaft.kernel.tree import Tree, tree_of
 
 REDRAWS_MAX: Final = 100

@@ -25,6 +25,7 @@ import attrs
 
 from camshaft.kernel import codec, edits, estimates
 from camshaft.kernel.clock import iso
+from camshaft.kernel.commands import CommitBatch
 from camshaft.kernel.entries import (
     CompactionDraft,
     CompactionEntry,
@@ -42,7 +43,7 @@ from camshaft.kernel.messages import AssistantMessage, Message, ModelMessage
 from camshaft.kernel.persistent import NotJson
 from camshaft.kernel.projection import ContextEntry, Projection, extend
 from camshaft.kernel.records import Decision
-from camshaft.kernel.state import CommitBatch, Queues, SessionState, Stamps
+from camshaft.kernel.state import Queues, SessionState, Stamps
 from camshaft.kernel.tree import Tree
 
 BoundaryKind = Literal["turn_end", "agent_before_settle"]

@@ -15,16 +15,51 @@ is deferred by the seat until the dispatch of `agent_settled` is over (LOOP-42).
 A queued input has one fate. Its record is written when it is accepted, its entry id is
 reserved then. It leaves the queues when its delivery is announced, and its record is open
 until that entry is appended or a fate record ends it.
+
+Longer than 400 lines because `decide` is one table of every command: what a commit may change
+is read in one place, and the folds stand beside it.
 """
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Final, assert_never
 
 import attrs
 
 from camshaft.kernel import edits
 from camshaft.kernel.clock import iso
+from camshaft.kernel.commands import (
+    AnnounceDelivery,
+    AppendCustom,
+    AppendCustomMessage,
+    AppendMessage,
+    BecomeActive,
+    BecomeIdle,
+    BecomeSettled,
+    ClaimRun,
+    ClearQueues,
+    Command,
+    CommitBatch,
+    Enqueue,
+    FinishCall,
+    FlushHeld,
+    Hold,
+    MoveLeaf,
+    OmitEntries,
+    PlanCalls,
+    PlanRun,
+    QueueName,
+    RecordSelection,
+    RequestAbort,
+    SelectLevel,
+    SelectModel,
+    SelectTools,
+    SetLabel,
+    SetName,
+    SetQueueMode,
+    Take,
+    Unclaim,
+)
 from camshaft.kernel.entries import (
     ContextEditEntry,
     CustomEntry,
@@ -51,7 +86,6 @@ from camshaft.kernel.messages import (
     text_of,
 )
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import Json
 from camshaft.kernel.projection import Projection, extend, project
 from camshaft.kernel.records import (
     CallsRecord,
@@ -64,7 +98,6 @@ from camshaft.kernel.records import (
     Record,
     RunRecord,
     SettledRecord,
-    StartingMessage,
     WaitRecord,
     Way,
 )
@@ -73,8 +106,6 @@ from camshaft.kernel.tree import Tree
 
 QUEUED_MAX: Final = 1024
 """Queued inputs per session, then refused: an unattended sender must notice, not fill memory."""
-
-QueueName = Literal["steer", "followUp"]
 
 
 class Activity(Enum):
@@ -211,248 +242,7 @@ def initial(header: SessionHeader, tree: Tree, leaf: int | None, records: Sequen
     return state
 
 
-# -- commands ----------------------------------------------------------------------------
-
-
-@attrs.frozen(kw_only=True)
-class AppendMessage:
-    """Append a message of the conversation; `entry_id` was reserved for it, if given."""
-
-    message: Message
-    entry_id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class AppendCustomMessage:
-    """Append a message of an extension."""
-
-    message: CustomMessage
-    entry_id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class AppendCustom:
-    """Append state of an extension (API-14)."""
-
-    custom_type: str
-    data: Json = None
-
-
-@attrs.frozen(kw_only=True)
-class SetLabel:
-    """Label an entry of any branch; None clears (SES-52)."""
-
-    target_id: str
-    label: str | None
-
-
-@attrs.frozen(kw_only=True)
-class SetName:
-    """Name the session; empty clears (SES-33)."""
-
-    name: str
-
-
-@attrs.frozen(kw_only=True)
-class RecordSelection:
-    """Append what the branch implies otherwise (SES-24)."""
-
-    model: tuple[str, str] | None = None
-    """(provider, model id)."""
-    thinking_level: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class OmitEntries:
-    """Take entries out of the context, because their response is asked for again (RTY-4)."""
-
-    entry_ids: tuple[str, ...]
-    wait: WaitRecord | None = None
-    """Completed with the id of the first omission."""
-
-
-@attrs.frozen(kw_only=True)
-class CommitBatch:
-    """Append these entries and a boundary's decision together; they were sealed against this state."""
-
-    entries: tuple[Entry, ...]
-    decision: Decision | None
-
-
-@attrs.frozen(kw_only=True)
-class Enqueue:
-    """Queue an input."""
-
-    way: Way
-    message: Message
-    command_id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class ClaimRun:
-    """Accept an input and start a run with it: the session is busy from here (LOOP-6)."""
-
-    way: Way
-    message: Message
-    run_id: str
-    command_id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class Unclaim:
-    """The run could not be prepared: un-start it, its input is cancelled (LOOP-9)."""
-
-    input_id: str
-
-
-@attrs.frozen(kw_only=True)
-class PlanRun:
-    """The starting messages are settled; `nextTurn` messages among them are consumed (LOOP-8, IN-6)."""
-
-    run_id: str
-    input_ids: tuple[str, ...]
-    starting: tuple[StartingMessage, ...]
-
-
-@attrs.frozen(kw_only=True)
-class Take:
-    """Poll a queue per its mode (QUE-2)."""
-
-    queue: QueueName
-
-
-@attrs.frozen(kw_only=True)
-class AnnounceDelivery:
-    """A taken message is about to be delivered: it no longer counts as queued (QUE-6)."""
-
-    input_id: str
-
-
-@attrs.frozen(kw_only=True)
-class ClearQueues:
-    """Empty both queues; taken messages are neither returned nor removed (QUE-14)."""
-
-
-@attrs.frozen(kw_only=True)
-class Hold:
-    """Keep a context-only custom message, or a user command's result, until its time."""
-
-    message: CustomMessage | BashExecutionMessage
-
-
-@attrs.frozen(kw_only=True)
-class FlushHeld:
-    """Append what is held, in order."""
-
-    kind: Literal["custom", "shell"]
-
-
-@attrs.frozen(kw_only=True)
-class PlanCalls:
-    """A batch of calls is about to start."""
-
-    calls: tuple[PlannedCall, ...]
-
-
-@attrs.frozen(kw_only=True)
-class FinishCall:
-    """A call of the batch ended; its message is appended when the batch is closed."""
-
-    result_entry_id: str
-    message: Message
-
-
-@attrs.frozen(kw_only=True)
-class BecomeActive:
-    """`agent_start`: the run is under way and has a signal."""
-
-
-@attrs.frozen(kw_only=True)
-class RequestAbort:
-    """Set the abort flag of the run; nothing while idle."""
-
-
-@attrs.frozen(kw_only=True)
-class BecomeSettled:
-    """The run is over; readers see idle, claims are deferred."""
-
-    outcome: str
-
-
-@attrs.frozen(kw_only=True)
-class BecomeIdle:
-    """`agent_settled` was dispatched."""
-
-
-@attrs.frozen(kw_only=True)
-class SelectModel:
-    """Use another model; recorded for the session (API-22)."""
-
-    model: Model
-    thinking_level: str
-    record: bool = True
-    """False: the selection of a resumed session, which its entries already hold."""
-
-
-@attrs.frozen(kw_only=True)
-class SelectLevel:
-    """Use another thinking level; recorded."""
-
-    thinking_level: str
-
-
-@attrs.frozen(kw_only=True)
-class SelectTools:
-    """Replace the active set."""
-
-    active_tools: tuple[str, ...]
-
-
-@attrs.frozen(kw_only=True)
-class SetQueueMode:
-    """Change how a queue is polled, from the next poll on (QUE-1)."""
-
-    queue: QueueName
-    mode: QueueMode
-
-
-@attrs.frozen(kw_only=True)
-class MoveLeaf:
-    """Go to another entry, or to none, without writing to the session file (SES-37, SES-38)."""
-
-    entry_id: str | None
-
-
-Command = (
-    AppendMessage
-    | AppendCustomMessage
-    | AppendCustom
-    | SetLabel
-    | SetName
-    | RecordSelection
-    | OmitEntries
-    | CommitBatch
-    | Enqueue
-    | ClaimRun
-    | Unclaim
-    | PlanRun
-    | Take
-    | AnnounceDelivery
-    | ClearQueues
-    | Hold
-    | FlushHeld
-    | PlanCalls
-    | FinishCall
-    | BecomeActive
-    | RequestAbort
-    | BecomeSettled
-    | BecomeIdle
-    | SelectModel
-    | SelectLevel
-    | SelectTools
-    | SetQueueMode
-    | MoveLeaf
-)
+# -- deciding and folding ---------------------------------------------------------------
 
 
 @attrs.frozen(kw_only=True)
