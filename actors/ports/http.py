@@ -129,9 +129,9 @@ class RealHttp:
         import httpx2
 
         client = self._client or self._build()
-        url, headers = _without_password(request)
         timeout = httpx2.Timeout(connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, read=request.idle_timeout_s, pool=None)
         try:
+            url, headers = _without_password(request)
             made = client.build_request(request.method, url, headers=headers, content=request.body, timeout=timeout)
             response = await client.send(made, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:

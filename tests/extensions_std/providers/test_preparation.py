@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any, Final
 
 import attrs
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ def _faults(wire: list[dict[str, Any]], takes_images: bool) -> list[str]:
     return [*faults, *([f"no result at the end for {waiting}"] if waiting else [])]
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(HISTORIES, COMPATS, INPUTS)
 def test_any_history_becomes_a_valid_request(history: list[ModelMessage], compat: dict[str, bool], takes: tuple[str, ...]) -> None:
@@ -143,6 +145,7 @@ def test_any_history_becomes_a_valid_request(history: list[ModelMessage], compat
     assert LONE_HALF.search(repr(wire)) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(HISTORIES, COMPATS, st.integers(0, 14))
 def test_following_in_two_steps_gives_the_same_request_as_at_once(history: list[ModelMessage], compat: dict[str, bool], at: int) -> None:
@@ -153,6 +156,7 @@ def test_following_in_two_steps_gives_the_same_request_as_at_once(history: list[
     assert followed == _wire(model, history)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(HISTORIES, HISTORIES)
 def test_another_branch_starts_anew(old: list[ModelMessage], new: list[ModelMessage]) -> None:

@@ -1,7 +1,7 @@
 """Server-sent events come out the same wherever their bytes were cut."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from camshaft.extensions_std.providers.sse import SseEvent, SseOverflow, SseParser
@@ -26,6 +26,7 @@ def test_events_do_not_depend_on_where_the_bytes_are_cut(line_end: str) -> None:
     assert _parse(*[raw[at : at + 1] for at in range(len(raw))]) == EVENTS
 
 
+@settings(max_examples=50)
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=5))
 def test_any_bytes_parse_the_same_in_pieces(raw: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(raw), *[min(cut, len(raw)) for cut in cuts]})
