@@ -174,3 +174,11 @@ def test_a_handler_that_fails_while_the_session_opens_is_reported_behind_its_rec
         ("error", "bad", "session_start"),
         ("ext", "probe", "session_start"),
     ]
+
+
+def test_a_call_that_the_output_limit_cut_is_shown_by_its_placeholder() -> None:
+    trace = play([{**CALL, "stopReason": "length"}, END], [{"do": "prompt", "text": "go"}], **tool([]))
+
+    assert ["toolResult", "t1", "a", True, "<tool-call-truncated:a>"] in trace["state"]["messages"]
+    end = next(record for record in records(trace, "session") if record["event"] == "tool_execution_end")
+    assert end["data"]["result"]["content"] == [{"type": "text", "text": "<tool-call-truncated:a>"}]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from camshaft.actors.tool_executor import TRUNCATED_TEXT
 from camshaft.extensions_std.providers.scripted import EXHAUSTED
 from tests.conformance.fixed_texts import fixed_texts, masked
 from tests.conformance.notation import replaced
@@ -38,6 +39,7 @@ def trace_of(stage: Stage, state: Mapping[str, Any] | None) -> dict[str, Any]:
         "state": state,
     }
     plain = _plain(replaced(trace, _path_marks(stage)))
+    plain = named_cut(plain)
     return _prompt_queries(masked(replaced(plain, {EXHAUSTED: "<error:no-more-replies>"}), fixed_texts()))
 
 
@@ -57,6 +59,19 @@ def last_assistant_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
         if said or message.get("stopReason") not in ("error", "aborted"):
             return said or None
     return None
+
+
+def named_cut(value: Any, tool: str = "") -> Any:
+    """`value` with our text about a call whose reply hit the output limit replaced by the placeholder, which names the tool."""
+    if isinstance(value, str):
+        return value.replace(TRUNCATED_TEXT, f"<tool-call-truncated:{tool}>")
+    if isinstance(value, list):
+        owner = value[2] if value[:1] == ["toolResult"] and len(value) > 2 else tool
+        return [named_cut(item, owner) for item in value]
+    if isinstance(value, dict):
+        owner = value.get("toolName") or tool
+        return {key: named_cut(item, owner) for key, item in value.items()}
+    return value
 
 
 def _line(line: str) -> Any:
