@@ -14,6 +14,7 @@ from tests.house.sources import ROOT, text
 
 VERBS_MAX: Final = 10
 SH_BLOCK: Final = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLE: Final = re.compile(r"^```python\n(.*?)^```$.*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RECORD_PARTS: Final = ("*Status*", "*Context*", "*Decision*", "*Alternatives*", "*Consequences*", "*Kept true by*")
 RECORDS: Final = sorted(path.name for path in (ROOT / "design").glob("0[0-9][0-9][0-9]-*.md"))
 PAGES: Final = ["README.md", "CHANGELOG.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "design").glob("*.md"))]
@@ -26,6 +27,15 @@ def test_the_first_two_blocks_of_the_readme_are_one_line_each() -> None:
     assert [len(block.splitlines()) for block in blocks[:2]] == [1, 1]
     assert ".venv/bin/camshaft --demo" in blocks[0]
     assert ".venv/bin/just test" in blocks[1]
+
+
+@pytest.mark.slow
+def test_the_example_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    program, printed = EXAMPLE.search(text("README.md")).groups()  # type: ignore[union-attr]  # without a match the test fails
+
+    shown = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (shown.stdout, shown.stderr) == (printed, "")
 
 
 def test_the_continuous_check_runs_the_second_block(tmp_path: Path) -> None:
