@@ -29,6 +29,7 @@ import trio
 
 from camshaft.actors.api import (
     ABORTED,
+    EMPTY,
     NO_USAGE,
     AssistantMessage,
     Emit,
@@ -43,12 +44,14 @@ from camshaft.actors.api import (
     ToolCall,
     ToolCallDelta,
     Usage,
+    freeze,
 )
 from camshaft.extensions_std.providers.scripted_records import (
     CHARS_PER_TOKEN,
     RecordedRequest,
     ScriptState,
     UsageEstimate,
+    payload_of,
     tokens_of,
     without_secrets,
 )
@@ -201,12 +204,24 @@ class ScriptedProvider:
         play = _Play(self, request, signal, emit, number=len(self.requests))
         self._record(request)
         try:
+            await self._call_hooks(request, play.number)
             await self._play(step, play)
         except trio.Cancelled:
             play.outcome = "cancelled"
             raise
         finally:
             self.requests[play.number] = attrs.evolve(self.requests[play.number], outcome=play.outcome)
+
+    async def _call_hooks(self, request: ModelRequest, number: int) -> None:
+        """As an adapter does, with a stable rendering of the request as its body (FAUX-23)."""
+        hooks = request.hooks
+        if hooks.on_headers is not None:
+            await hooks.on_headers(request.options.headers)
+        if hooks.on_payload is not None:
+            payload = freeze(await hooks.on_payload(payload_of(request)))
+            self.requests[number] = attrs.evolve(self.requests[number], payload=payload)
+        if hooks.on_response is not None:
+            await hooks.on_response(200, EMPTY)
 
     async def _play(self, step: Step | None, play: "_Play") -> None:
         try:

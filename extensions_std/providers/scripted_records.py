@@ -1,7 +1,7 @@
 """What the scripted provider remembers of requests, and the usage it estimates for them (FAUX-5, FAUX-24)."""
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -9,6 +9,7 @@ from camshaft.actors.api import (
     AssistantMessage,
     Cost,
     FrozenDict,
+    Json,
     Model,
     ModelMessage,
     ModelRequest,
@@ -46,8 +47,16 @@ class RecordedRequest:
     """Header values that may be secret are hidden."""
     at_s: float
     """Trio's time, virtual under a virtual clock."""
+    payload: Json = None
+    """The body as payload handlers left it (FAUX-23); None if there were none."""
     outcome: str = "pending"
     """The stop reason; `dropped`: no terminal item; `raised`; `cancelled`: scope was cancelled."""
+
+
+def payload_of(request: ModelRequest) -> dict[str, Any]:
+    """A stable JSON rendering of a request: model, level, messages in their persisted form. O(messages)."""
+    messages = [encode(each) for each in request.messages]
+    return {"model": request.model.id, "thinkingLevel": request.thinking_level, "messages": messages}
 
 
 @attrs.define

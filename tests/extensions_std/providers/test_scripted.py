@@ -1,10 +1,13 @@
 """The scripted provider does what its script says, the same in every run."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
 
-from camshaft.actors.api import Emit, ModelRequest, RequestOptions, Signal
+from camshaft.actors.api import Emit, ModelRequest, RequestHooks, RequestOptions, Signal
 from camshaft.extensions_std.providers.scripted import (
     EXHAUSTED,
     Call,
@@ -220,6 +223,35 @@ async def test_requests_are_recorded_without_secrets() -> None:
     assert record.options.headers == {"Authorization": "<hidden>", "X-Team": "red"}
     assert (record.number, record.outcome) == (0, "stop")
     assert "canary" not in repr(provider.requests)
+
+
+async def test_hooks_are_called_before_the_first_item() -> None:
+    seen: list[Any] = []
+
+    async def on_payload(payload: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        seen.append(payload["messages"][0]["content"])
+        return {"model": "other"}
+
+    async def on_response(status: int, _headers: Mapping[str, str]) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.append(status)
+
+    async def emit(item: object) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.append(type(item))
+
+    provider = _provider([Started(), Ended("stop")])
+    request = ModelRequest(
+        model=provider.models[0],
+        thinking_level="off",
+        messages=(UserMessage(content="hi", timestamp=1),),
+        hooks=RequestHooks(on_payload=on_payload, on_response=on_response),
+    )
+    await provider.stream(request, AskSignal(), emit)
+
+    assert seen == ["hi", 200, Started, Ended]
+    assert provider.requests[0].payload == {"model": "other"}
 
 
 async def test_cancelled_scope_leaves_the_request_recorded_as_cancelled() -> None:
