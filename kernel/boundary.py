@@ -25,10 +25,10 @@ import attrs
 
 from camshaft.kernel import codec, edits, estimates
 from camshaft.kernel.clock import iso
-from camshaft.kernel.commands import CommitBatch
+from camshaft.kernel.commands import AppendCompaction, CommitBatch
+from camshaft.kernel.compactions import compaction_entry
 from camshaft.kernel.entries import (
     CompactionDraft,
-    CompactionEntry,
     ContextEditDraft,
     ContextEditEntry,
     CustomDraft,
@@ -242,33 +242,10 @@ def _entry(draft: Draft, entry_id: str, at_ms: int, now: SessionState, tree: Tre
                 return checked
             return ContextEditEntry(id=entry_id, parent_id=parent, timestamp=at, target_id=draft.target_id, replacement=checked)
         case CompactionDraft():
-            return _compaction(draft, entry_id, parent, at_ms, tree, projection)
+            tokens = estimates.projected(projection).tokens
+            return compaction_entry(AppendCompaction(draft=draft, tokens_before=tokens, from_hook=True), projection, entry_id, at_ms)
         case _:
             assert_never(draft)
-
-
-def _compaction(
-    draft: CompactionDraft, entry_id: str, parent: str | None, at_ms: int, tree: Tree, projection: Projection
-) -> Entry | Rejection:
-    """With the prompt state and the token count at its position; an unknown kept id is refused (BND-28)."""
-    kept = draft.first_kept_entry_id
-    position = None if kept is None else tree.position(kept)
-    if kept is not None and (position is None or not projection.is_on_branch(position)):
-        return Rejection(f"Entry {kept} is not on the active branch; first_kept_entry_id names an entry of it, or is None")
-    system = projection.system
-    return CompactionEntry(
-        id=entry_id,
-        parent_id=parent,
-        timestamp=iso(at_ms),
-        summary=draft.summary,
-        first_kept_entry_id=kept or entry_id,
-        tokens_before=estimates.projected(projection).tokens,
-        details=draft.details,
-        usage=draft.usage,
-        from_hook=True,
-        system_message=None if system is None else system.as_message(timestamp=at_ms),
-        extra=draft.extra,
-    )
 
 
 def _ends_with_assistant(projection: Projection) -> bool:

@@ -4,14 +4,15 @@
 needs; times and fresh ids come from the world, as Stamps.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 import attrs
 
-from camshaft.kernel.entries import Entry
-from camshaft.kernel.messages import BashExecutionMessage, CustomMessage, Message
+from camshaft.kernel.entries import CompactionDraft, Entry, Replacement
+from camshaft.kernel.messages import BashExecutionMessage, CustomMessage, Message, Usage
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import Json
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.records import Decision, PlannedCall, StartingMessage, WaitRecord, Way
 from camshaft.kernel.settings import QueueMode
 
@@ -40,6 +41,49 @@ class AppendCustom:
 
     custom_type: str
     data: Json = None
+    extra: FrozenDict = EMPTY
+
+
+@attrs.frozen(kw_only=True)
+class AppendUsage:
+    """Append model work outside the conversation (SES-26); an empty note is none."""
+
+    kind: str
+    provider: str
+    model: str
+    usage: Usage
+    note: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AppendContextEdit:
+    """Append a change of what another entry of the branch contributes; None omits it (SES-48 to SES-51)."""
+
+    target_id: str
+    replacement: Replacement | Mapping[str, Json] | None
+
+
+@attrs.frozen(kw_only=True)
+class AppendCompaction:
+    """Append a compaction; a draft that keeps nothing gets its own id as the first kept one (SES-27)."""
+
+    draft: CompactionDraft
+    tokens_before: int
+    from_hook: bool | None = None
+    """True: an extension supplied the summary (SES-29)."""
+
+
+@attrs.frozen(kw_only=True)
+class AppendBranchSummary:
+    """Go to another entry, or to none, and append there what happened on the branch that is left (SES-30)."""
+
+    entry_id: str | None
+    summary: str
+    details: Json = None
+    usage: Usage | None = None
+    from_hook: bool | None = None
+    """True: an extension supplied the summary (SES-29)."""
+    extra: FrozenDict = EMPTY
 
 
 @attrs.frozen(kw_only=True)
@@ -227,10 +271,18 @@ class MoveLeaf:
     entry_id: str | None
 
 
+AppendSummary = AppendUsage | AppendContextEdit | AppendCompaction | AppendBranchSummary
+Append = AppendMessage | AppendCustomMessage | AppendCustom | AppendSummary | SetLabel | SetName | RecordSelection
+"""What adds entries and does nothing else."""
+
 Command = (
     AppendMessage
     | AppendCustomMessage
     | AppendCustom
+    | AppendUsage
+    | AppendContextEdit
+    | AppendCompaction
+    | AppendBranchSummary
     | SetLabel
     | SetName
     | RecordSelection

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
 from camshaft.kernel import codec
 from camshaft.kernel.entries import CustomMessageEntry, Entry, MessageEntry, Replacement
 from camshaft.kernel.errors import CodecError, Rejection
@@ -26,7 +24,8 @@ def checked_replacement(
 
     The replacement's shape is looked at first, then the target: it must exist, be on the
     branch of the projection, and contribute content that can be edited. It need not be in
-    the context any more, and may have been edited before.
+    the context any more, and may have been edited before. A text that becomes a block
+    leaves other fields of the replacement behind.
     """
     read = _read(replacement)
     if isinstance(read, Rejection):
@@ -41,7 +40,7 @@ def checked_replacement(
         return Rejection(f"Entry {target_id} does not contribute editable model content")
     if read is None or not _wants_blocks(entry):
         return read
-    return attrs.evolve(read, content=blocks_of(read.content))
+    return Replacement(content=blocks_of(read.content)) if isinstance(read.content, str) else read
 
 
 def is_editable(entry: Entry) -> bool:

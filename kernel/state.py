@@ -30,9 +30,14 @@ from camshaft.kernel import edits
 from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import (
     AnnounceDelivery,
+    AppendBranchSummary,
+    AppendCompaction,
+    AppendContextEdit,
     AppendCustom,
     AppendCustomMessage,
     AppendMessage,
+    AppendSummary,
+    AppendUsage,
     BecomeActive,
     BecomeIdle,
     BecomeSettled,
@@ -60,7 +65,9 @@ from camshaft.kernel.commands import (
     Take,
     Unclaim,
 )
+from camshaft.kernel.compactions import compaction_entry
 from camshaft.kernel.entries import (
+    BranchSummaryEntry,
     ContextEditEntry,
     CustomEntry,
     CustomMessageEntry,
@@ -71,6 +78,7 @@ from camshaft.kernel.entries import (
     SessionHeader,
     SessionInfoEntry,
     ThinkingLevelChangeEntry,
+    UsageEntry,
 )
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import EntryAppended, Event, QueueUpdate, SessionInfoChanged
@@ -106,6 +114,9 @@ from camshaft.kernel.tree import Tree
 
 QUEUED_MAX: Final = 1024
 """Queued inputs per session, then refused: an unattended sender must notice, not fill memory."""
+
+NO_LEAF: Final = "root"
+"""What a branch summary names as the branch that was left when there was none (SES-30)."""
 
 
 class Activity(Enum):
@@ -286,6 +297,8 @@ def ids_needed(state: SessionState, command: Command) -> int:
             return 2
         case AppendMessage() | AppendCustomMessage():
             return 0 if command.entry_id else 1
+        case AppendUsage() | AppendContextEdit() | AppendCompaction() | AppendBranchSummary():
+            return 1
         case Enqueue() | ClaimRun():
             return 2
         case _:
@@ -297,6 +310,8 @@ def decide(state: SessionState, command: Command, stamps: Stamps) -> Commit | Re
     match command:
         case AppendMessage() | AppendCustomMessage() | AppendCustom() | SetLabel() | SetName() | CommitBatch() | OmitEntries():
             return _decide_append(state, command, stamps)
+        case AppendUsage() | AppendContextEdit() | AppendCompaction() | AppendBranchSummary():
+            return _decide_summary(state, command, stamps)
         case RecordSelection() | SelectModel() | SelectLevel() | SelectTools():
             return _decide_selection(state, command, stamps)
         case Enqueue() | Take() | AnnounceDelivery() | ClearQueues() | Hold() | FlushHeld() | SetQueueMode():
@@ -349,7 +364,7 @@ def _decide_append(
         case AppendCustomMessage(message=message):
             return Commit(entries=(_custom_entry(message, command.entry_id or stamps.ids[0], parent, at),))
         case AppendCustom():
-            custom = CustomEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, custom_type=command.custom_type, data=command.data)
+            custom = _state_entry(command, stamps.ids[0], parent, at)
             return Commit(entries=(custom,), events=(EntryAppended(entry=custom),))
         case SetLabel(target_id=target):
             if state.tree.position(target) is None:
@@ -396,6 +411,10 @@ def _custom_entry(message: CustomMessage, entry_id: str, parent: str | None, at:
     )
 
 
+def _state_entry(command: AppendCustom, entry_id: str, parent: str | None, at: str) -> CustomEntry:
+    return CustomEntry(id=entry_id, parent_id=parent, timestamp=at, custom_type=command.custom_type, data=command.data, extra=command.extra)
+
+
 def _decide_batch(state: SessionState, command: CommitBatch) -> Commit | Rejection:
     """The session may have moved since the batch was sealed; then the sealer must look again (BND-43)."""
     if command.entries and command.entries[0].parent_id != state.leaf_id:
@@ -417,6 +436,56 @@ def _decide_omission(state: SessionState, command: OmitEntries, stamps: Stamps) 
         parent = entry_id
     wait = () if command.wait is None else (attrs.evolve(command.wait, of=made[0].id if made else None),)
     return Commit(entries=tuple(made), records=wait, events=tuple([EntryAppended(entry=entry) for entry in made]))
+
+
+def _decide_summary(state: SessionState, command: AppendSummary, stamps: Stamps) -> Commit | Rejection:
+    """Usage and context edits are announced, compactions and branch summaries are not (LOOP-47, CACHE-10)."""
+    own, parent, at = stamps.ids[0], state.leaf_id, iso(stamps.now_ms)
+    match command:
+        case AppendUsage():
+            entry = UsageEntry(
+                id=own,
+                parent_id=parent,
+                timestamp=at,
+                kind=command.kind,
+                provider=command.provider,
+                model=command.model,
+                usage=command.usage,
+                note=command.note or None,
+            )
+            return Commit(entries=(entry,), events=(EntryAppended(entry=entry),))
+        case AppendContextEdit(target_id=target):
+            checked = edits.checked_replacement(state.tree, state.projection, target, command.replacement)
+            if isinstance(checked, Rejection):
+                return checked
+            edit = ContextEditEntry(id=own, parent_id=parent, timestamp=at, target_id=target, replacement=checked)
+            return Commit(entries=(edit,), events=(EntryAppended(entry=edit),))
+        case AppendCompaction():
+            compaction = compaction_entry(command, state.projection, own, stamps.now_ms)
+            return compaction if isinstance(compaction, Rejection) else Commit(entries=(compaction,))
+        case AppendBranchSummary():
+            return _decide_branch_summary(state, command, stamps)
+        case _:
+            assert_never(command)
+
+
+def _decide_branch_summary(state: SessionState, command: AppendBranchSummary, stamps: Stamps) -> Commit | Rejection:
+    target = command.entry_id
+    position = None if target is None else state.tree.position(target)
+    if target is not None and position is None:
+        return Rejection(f"Entry {target} not found")
+    entry = BranchSummaryEntry(
+        id=stamps.ids[0],
+        parent_id=target,
+        timestamp=iso(stamps.now_ms),
+        from_id=state.leaf_id or NO_LEAF,
+        summary=command.summary,
+        details=command.details,
+        usage=command.usage,
+        from_hook=command.from_hook,
+        extra=command.extra,
+    )
+    return Commit(entries=(entry,), moved=True, leaf=position)
 
 
 def _decide_leaf(state: SessionState, command: MoveLeaf) -> Commit | Rejection:

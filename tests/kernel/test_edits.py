@@ -56,12 +56,23 @@ def test_a_target_that_cannot_be_edited_is_refused(target: str, why: str, replac
 
 
 @pytest.mark.rule("SES-50", "BND-26")
+@pytest.mark.parametrize("target", ["assistant", "result"])
+def test_a_text_becomes_a_block_alone_where_content_is_a_list(target: str) -> None:
+    assert checked(target, {"content": "x", "more": 1}) == Replacement(content=(TextBlock(text="x"),))
+
+
+@pytest.mark.rule("SES-50", "BND-26")
 @pytest.mark.parametrize(
-    ("target", "content"),
-    [("user", "x"), ("note", "x"), ("assistant", (TextBlock(text="x"),)), ("result", (TextBlock(text="x"),))],
+    ("target", "content", "stored"),
+    [
+        ("user", "x", "x"),
+        ("note", "x", "x"),
+        ("assistant", [{"type": "text", "text": "x"}], (TextBlock(text="x"),)),
+        ("result", [{"type": "text", "text": "x"}], (TextBlock(text="x"),)),
+    ],
 )
-def test_a_text_becomes_a_block_where_content_is_a_list(target: str, content: object) -> None:
-    assert checked(target, {"content": "x", "more": 1}) == Replacement(content=content, extra=FrozenDict({"more": 1}))  # type: ignore[arg-type]  # a row is either
+def test_content_of_the_right_form_stays_with_the_other_fields(target: str, content: Any, stored: Any) -> None:
+    assert checked(target, {"content": content, "more": 1}) == Replacement(content=stored, extra=FrozenDict({"more": 1}))
 
 
 @pytest.mark.rule("SES-51", "BND-25")
