@@ -124,7 +124,7 @@ class AgentLoop:
     _limbo: Limbo
     _conversation: Conversation
     retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
-    """Set by the host to end a retry wait without aborting the run (RTY, LOOP-66)."""
+    """Set by the host to end a retry wait without aborting the run (LOOP-66); a new one with each announced retry."""
     _planned: tuple[PlannedCall, ...] = ()
 
     # -- the engine ----------------------------------------------------------------------
@@ -154,10 +154,9 @@ class AgentLoop:
 
     def _stumble(self, error: Exception) -> None:
         """An effect or an action raised: where the run goes is the table's (rows 6, 66 to 68)."""
-        was = self.run.state
         self.run = raised(self.run, error)
-        if was in (State.SETTLING, State.AFTER) or (was is State.PREPARING and self.run.error is not error):
-            self.run = attrs.evolve(self.run, state=State.AFTER)
+        if self.run.state in (State.AFTER, State.IDLE) and self._state.live.run_id == self.run.id:
+            self._session.post(BecomeIdle())
 
     def _view(self) -> View:
         return View(
@@ -570,6 +569,7 @@ class AgentLoop:
     async def _retry_start(self) -> None:
         settings = self._state.settings.retry
         assert self.run.last is not None
+        self.retry_cancelled = trio.Event()
         self._stream.publish(
             events.AutoRetryStart(
                 attempt=self.run.attempt + 1,
@@ -654,6 +654,8 @@ class AgentLoop:
         aborted = self._state.live.aborting
         for action in (self._flush_shell, self._flush_held, self._become_settled):
             self._note(await guard(action))
+        if not self._state.is_idle:
+            self._post(BecomeSettled(outcome=None))
         if self._host.has("agent_settled"):
             self._note(await guard(self._host.dispatch, "agent_settled", hook_events.AgentSettledEvent(aborted=aborted)))
         self._stream.publish(events.AgentSettled(aborted=aborted))

@@ -47,7 +47,8 @@ async def supervise(children: Sequence[ChildSpec]) -> None:
     try:
         await _level(children, 0, deque())
     except* RestartLimit as group:
-        raise _first(group) from None
+        limit = _first(group)
+        raise limit from limit.__cause__
 
 
 async def _level(children: Sequence[ChildSpec], index: int, crashes: deque[float]) -> None:

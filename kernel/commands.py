@@ -222,9 +222,10 @@ class RequestAbort:
 
 @attrs.frozen(kw_only=True)
 class BecomeSettled:
-    """The run is over; readers see idle, claims are deferred."""
+    """The run is over; readers see idle, claims are deferred. What was taken and not delivered is queued again."""
 
-    outcome: str
+    outcome: str | None
+    """None writes no record: the log refused it."""
 
 
 @attrs.frozen(kw_only=True)

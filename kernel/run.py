@@ -209,6 +209,8 @@ _LOW_LEVEL: Final = frozenset(
     }
 )
 
+_ENDS: Final = frozenset({State.SETTLING, State.AFTER})
+
 REGIONS: Final[tuple[tuple[int, frozenset[State], State, str], ...]] = (
     (66, _LOW_LEVEL, S.FAULTING, "LOOP-55, BND-42, failed append"),
     (67, frozenset(State) - _LOW_LEVEL - {S.PREPARING, S.PRECHECKING, S.IDLE}, S.SETTLING, "LOOP-34, BND-42, failed append"),
@@ -238,7 +240,13 @@ def moved(run: Run, row: Row) -> Run:
 
 
 def raised(run: Run, error: Exception) -> Run:
-    """The run after an effect or an action raised (rows 6 and 66 to 68)."""
+    """The run after an effect or an action raised (rows 6 and 66 to 68).
+
+    What ends a run is not tried twice, because a log that refused once refuses again: a second raise
+    while un-starting and a raise in `settling` lead to `after`, one in `after` to `idle`.
+    """
+    if run.state in _ENDS or (run.state is State.PREPARING and run.error is not None):
+        return attrs.evolve(run, error=run.error or error, state=State.IDLE if run.state is State.AFTER else State.AFTER)
     if run.state in (State.PREPARING, State.PRECHECKING):
         return attrs.evolve(run, error=error, state=State.PREPARING)
     if run.state in _LOW_LEVEL and not run.faults:

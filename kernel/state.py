@@ -636,12 +636,21 @@ def _decide_run(
         case RequestAbort():
             return NOTHING if live.aborting or state.is_idle else Commit(live=attrs.evolve(live, aborting=True))
         case BecomeSettled():
-            settled = () if live.run_id is None else (SettledRecord(run_id=live.run_id, outcome=command.outcome),)
-            return Commit(records=settled, live=attrs.evolve(live, activity=Activity.SETTLED, signal=False))
+            known = live.run_id is not None and command.outcome is not None
+            settled = (SettledRecord(run_id=live.run_id or "", outcome=command.outcome or ""),) if known else ()
+            queues = _untaken(state.queues) if state.queues.taken else None
+            return Commit(records=settled, queues=queues, live=attrs.evolve(live, activity=Activity.SETTLED, signal=False))
         case BecomeIdle():
             return Commit(live=Live())
         case _:
             assert_never(command)
+
+
+def _untaken(queues: Queues) -> Queues:
+    """Every taken message in front of the queue it came from."""
+    steering = tuple([item for item in queues.taken if item.way == "steer"])
+    others = tuple([item for item in queues.taken if item.way != "steer"])
+    return attrs.evolve(queues, taken=(), steering=steering + queues.steering, follow_up=others + queues.follow_up)
 
 
 # -- folding -----------------------------------------------------------------------------
