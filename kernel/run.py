@@ -46,6 +46,7 @@ from camshaft.kernel.run_guards import (
     ends_assistant,
     err,
     failed,
+    faulted,
     first_turn,
     follow,
     go,
