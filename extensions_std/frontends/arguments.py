@@ -1,0 +1,200 @@
+"""What the arguments of the command line ask for, or everything that is wrong with them."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import attrs
+
+from camshaft.actors.api import THINKING_LEVELS
+from camshaft.extensions_std.frontends.options import FILE, MESSAGE, MODES, RESERVED, UNKNOWN, split
+
+Mode = Literal["text", "json"]
+
+DEMO_TAKES: Final = {"demo", "demo_project", "session_dir", "no_session", "no_extensions", "mode", "print_", "verbose", "offline"}
+"""What may stand beside --demo: the scripted model, its project and its prompt are the demo."""
+
+
+class BadArguments(Exception):
+    """The arguments cannot be followed; `faults` has one text each (CLI-4)."""
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+@attrs.frozen(kw_only=True)
+class Arguments:
+    """The arguments, checked by themselves; whether a file, model or session exists is not known here."""
+
+    mode: Mode | None = None
+    print_: bool = False
+    verbose: bool = False
+    provider: str | None = None
+    model: str | None = None
+    thinking: str | None = None
+    """One of THINKING_LEVELS."""
+    continue_: bool = False
+    session: str | None = None
+    session_id: str | None = None
+    session_dir: str | None = None
+    no_session: bool = False
+    name: str | None = None
+    tools: tuple[str, ...] | None = None
+    exclude_tools: tuple[str, ...] = ()
+    no_builtin_tools: bool = False
+    no_tools: bool = False
+    extension: tuple[str, ...] = ()
+    no_extensions: bool = False
+    system_prompt: str | None = None
+    append_system_prompt: tuple[str, ...] = ()
+    no_context_files: bool = False
+    offline: bool = False
+    demo: bool = False
+    demo_project: str | None = None
+    files: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What was ignored, and why."""
+
+
+def parse(words: list[str]) -> Arguments:
+    """The arguments. Raises BadArguments with every fault."""
+    words, faults = _without_subcommand(words)
+    given: dict[str, Any] = {}
+    unknown: list[str] = []
+    warnings: list[str] = []
+    for name, value in split(words):
+        if name == UNKNOWN:
+            unknown.append(value)
+        elif name in _GATHERED:
+            field, read = _GATHERED[name]
+            given[field] = (*given.get(field, ()), *read(value))
+        elif name in _VALUES:
+            given[_VALUES[name]] = value
+        elif name == "--tools":
+            given["tools"] = _names(value)
+        else:
+            given[_FLAGS[name]] = True
+    if given.get("thinking") not in (None, *THINKING_LEVELS):
+        warnings.append(f'Invalid thinking level "{given.pop("thinking")}". Valid values: {", ".join(THINKING_LEVELS)}')
+    faults += _faults(given, unknown)
+    if faults:
+        raise BadArguments(tuple(faults))
+    if given.get("mode") == "text":
+        given["print_"] = True
+    return Arguments(**given, warnings=tuple(warnings))
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple([each.strip() for each in value.split(",") if each.strip()])
+
+
+def _itself(value: str) -> tuple[str, ...]:
+    return (value,)
+
+
+_FLAGS: Final[Mapping[str, str]] = {
+    "--print": "print_",
+    "--verbose": "verbose",
+    "--continue": "continue_",
+    "--no-session": "no_session",
+    "--no-builtin-tools": "no_builtin_tools",
+    "--no-tools": "no_tools",
+    "--no-extensions": "no_extensions",
+    "--no-context-files": "no_context_files",
+    "--offline": "offline",
+    "--demo": "demo",
+}
+_VALUES: Final[Mapping[str, str]] = {
+    "--mode": "mode",
+    "--provider": "provider",
+    "--model": "model",
+    "--thinking": "thinking",
+    "--session": "session",
+    "--session-id": "session_id",
+    "--session-dir": "session_dir",
+    "--name": "name",
+    "--system-prompt": "system_prompt",
+    "--demo-project": "demo_project",
+}
+_GATHERED: Final[Mapping[str, tuple[str, Callable[[str], tuple[str, ...]]]]] = {
+    MESSAGE: ("messages", _itself),
+    FILE: ("files", _itself),
+    "--extension": ("extension", _itself),
+    "--append-system-prompt": ("append_system_prompt", _itself),
+    "--exclude-tools": ("exclude_tools", _names),
+}
+
+
+def _without_subcommand(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words as options, and a fault if they call a subcommand there is none of (CLI-21).
+
+    `demo` is `--demo`. Another reserved word calls its subcommand when it stands alone or before an option;
+    before words it begins a prompt, and so does `run` without options of its own.
+    """
+    first, rest = (words[0], words[1:]) if words else ("", [])
+    if first not in RESERVED or first == "run":
+        return words, []
+    if first == "demo":
+        return (["--demo", *rest], []) if all(name not in (MESSAGE, FILE) for name, _value in split(rest)) else (words, [])
+    if rest and not rest[0].startswith("-"):
+        return words, []
+    return words, [f'Subcommand "{first}" is not available in this version; a prompt that begins with this word is written after --']
+
+
+def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
+    faults = []
+    if unknown:
+        faults.append(f"Unknown option{'s' if len(unknown) > 1 else ''}: {', '.join(unknown)}")
+    faults += _faults_of_mode(given.get("mode"))
+    faults += _faults_of_session(given)
+    faults += _faults_of_tools(given.get("tools") or ())
+    if given.get("provider") is not None and given.get("model") is None:
+        name = given["provider"]
+        faults.append(f"--provider requires --model (for example: --provider {name} --model <pattern>)")
+    if given.get("demo") or given.get("demo_project") is not None:
+        faults += [f"--demo cannot be combined with {_written(field)}" for field in given if field not in DEMO_TAKES]
+    if given.get("demo_project") is not None and not given.get("demo"):
+        faults.append("--demo-project requires --demo")
+    return faults
+
+
+def _faults_of_mode(mode: str | None) -> list[str]:
+    if mode is None or mode in ("text", "json"):
+        return []
+    if mode == "":
+        return ["--mode requires text, json, or rpc"]
+    if mode not in MODES:
+        return [f'Invalid mode "{mode}". Valid values: text, json, rpc']
+    return ["--mode rpc is not available in this version; use text or json"]
+
+
+def _faults_of_session(given: Mapping[str, Any]) -> list[str]:
+    faults = []
+    ways = [field for field in ("session", "continue_", "session_id", "no_session") if field in given]
+    if len(ways) > 1:
+        first = "session_id" if "session_id" in ways else ways[0]
+        faults += [f"{_written(first)} cannot be combined with {_written(other)}" for other in ways if other != first]
+    id = given.get("session_id")
+    if id is not None and not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", id):
+        faults.append(
+            "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', "
+            "and start and end with an alphanumeric character"
+        )
+    if given.get("name") is not None and not given["name"].strip():
+        faults.append("--name requires a non-empty value")
+    return faults
+
+
+def _faults_of_tools(tools: tuple[str, ...]) -> list[str]:
+    """CLI-18."""
+    modifiers = [name for name in tools if name[0] in "+-"]
+    if modifiers and len(modifiers) != len(tools):
+        return ["--tools: tool names cannot be mixed with +name or -name entries"]
+    patterns = [name for name in modifiers if "*" in name]
+    return [f"--tools: +name and -name entries take exact tool names, not patterns: {', '.join(patterns)}"] if patterns else []
+
+
+def _written(field: str) -> str:
+    return {"messages": "a prompt", "files": "a file"}.get(field, "--" + field.strip("_").replace("_", "-"))

@@ -1,0 +1,65 @@
+"""The command line: from the arguments to an exit code, in the order of CLI-12.
+
+Everything before the loop is plain and synchronous: arguments, settings, session, resources, models. What is
+wrong there is told in full as `Error: …`, what is only odd as `Warning: …`, both on standard error.
+"""
+
+import os
+import sys
+from collections.abc import MutableMapping
+
+import trio
+
+from camshaft.actors.host import real_world
+from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments, parse
+from camshaft.extensions_std.frontends.conversation import run_job
+from camshaft.extensions_std.frontends.demo import run_demo
+from camshaft.extensions_std.frontends.startup import StartupFailed, job_of
+from camshaft.extensions_std.frontends.streams import Output, say, take_output
+
+
+def run(words: list[str]) -> int:
+    """The exit code of these arguments. Standard output is taken over for good."""
+    try:
+        arguments = parse(words)
+    except BadArguments as error:
+        for fault in error.faults:
+            say(f"Error: {fault}")
+        return 1
+    for warning in arguments.warnings:
+        say(f"Warning: {warning}")
+    out = Output(take_output())
+    _mark(os.environ, arguments)
+    try:
+        return _run(arguments, out)
+    finally:
+        _end_streams()
+
+
+def _run(arguments: Arguments, out: Output) -> int:
+    world = real_world()
+    if arguments.demo:
+        return trio.run(run_demo, arguments, world, out)
+    try:
+        job = job_of(arguments, world, is_terminal=sys.stdin.isatty() and out.is_terminal)
+    except StartupFailed as error:
+        for fault in error.faults:
+            say(f"Error: {fault}")
+        return 1
+    return trio.run(run_job, job, world, out)
+
+
+def _mark(environment: MutableMapping[str, str], arguments: Arguments) -> None:
+    """What child processes see of us."""
+    environment.update(AI_AGENT="camshaft", CAMSHAFT="true")
+    if arguments.offline:
+        environment["CAMSHAFT_OFFLINE"] = "1"
+
+
+def _end_streams() -> None:
+    """Nothing is left to be written while the interpreter ends, where a closed reader would be an ugly last word."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,111 @@
+"""Running a job: one conversation opened, its prompts run in a mode, everything closed in order.
+
+The same for a prompt in a folder and for the demo. What happens to signals stands in `interrupts.py`.
+Faults that a person can do something about become one line on standard error and exit code 1.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
+
+from camshaft.actors.api import World
+from camshaft.actors.host import CamshaftError, Kernel, OpenOptions, PromptRefused, Seat, open_kernel
+from camshaft.extensions_std.frontends import json_mode, print_mode
+from camshaft.extensions_std.frontends.arguments import Mode
+from camshaft.extensions_std.frontends.file_arguments import Prompt
+from camshaft.extensions_std.frontends.interrupts import Interrupts
+from camshaft.extensions_std.frontends.progress import Progress
+from camshaft.extensions_std.frontends.reports import report_event, report_opening
+from camshaft.extensions_std.frontends.streams import ERR, Output, say
+
+FLUSH_S: Final = 1.0
+"""For the last lines of progress, to a terminal that may be stopped."""
+
+
+@attrs.frozen(kw_only=True)
+class Job:
+    """What to run."""
+
+    options: OpenOptions
+    prompts: tuple[Prompt, ...] = ()
+    mode: Mode = "text"
+    is_live: bool = False
+    """Whether progress is shown on standard error."""
+    name: str | None = None
+    """Name for the session."""
+    watch: Callable[[Seat], object] | None = None
+    """Called with the conversation before its first prompt."""
+    unconfigured: str = ""
+    """What to tell if there is no model."""
+
+
+async def run_job(job: Job, world: World, out: Output) -> int:
+    """The exit code. Whatever happens, processes, files and tasks are closed when it returns."""
+    interrupts = Interrupts()
+    code = 1
+    with interrupts.handling(), interrupts.everything:
+        async with open_kernel(world=world) as kernel:
+            with interrupts.work:
+                code = await _in_kernel(job, kernel, out)
+    return code if interrupts.code is None else interrupts.code
+
+
+async def _in_kernel(job: Job, kernel: Kernel, out: Output) -> int:
+    try:
+        seat = await kernel.open(job.options)
+    except (CamshaftError, OSError) as error:
+        say(f"Error: {error}")
+        return 1
+    if report_opening(seat, job.options):
+        return 1
+    seat.subscribe(report_event)
+    if job.name is not None:
+        seat.set_session_name(job.name)
+    if job.watch is not None:
+        job.watch(seat)
+    return await _with_progress(job, seat, out) if job.is_live else await _in_mode(job, seat, out, _nothing)
+
+
+async def _with_progress(job: Job, seat: Seat, out: Output) -> int:
+    progress = Progress(Output(ERR), started_s=trio.current_time())
+    seat.subscribe(progress.see)
+    code = 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(progress.serve)
+        try:
+            code = await _in_mode(job, seat, out, progress.flush)
+        finally:
+            with trio.move_on_after(FLUSH_S, shield=True):
+                await progress.flush()
+            nursery.cancel_scope.cancel()
+    return code
+
+
+async def _in_mode(job: Job, seat: Seat, out: Output, before_answer: print_mode.Before) -> int:
+    """The exit code; what refused or ended a prompt is told here."""
+    try:
+        if job.mode == "json":
+            return await json_mode.run(seat, job.prompts, out, unconfigured=job.unconfigured)
+        if seat.model is None:
+            say(job.unconfigured)
+            return 1
+        return await print_mode.run(seat, job.prompts, out, before_answer=before_answer)
+    except BrokenPipeError:
+        return 1  # nobody reads any more, so there is nobody to tell
+    except (CamshaftError, OSError) as error:
+        await before_answer()
+        say(f"Error: {error}")
+        if isinstance(error, PromptRefused) and not _is_configured(seat):
+            say(job.unconfigured)
+        return 1
+
+
+def _is_configured(seat: Seat) -> bool:
+    model = seat.model
+    return model is not None and any([each.configured() for each in seat.providers if each.name == model.provider])
+
+
+async def _nothing() -> None:
+    await trio.lowlevel.checkpoint()

@@ -1,0 +1,1 @@
+"""Adds up what is in a shopping basket."""

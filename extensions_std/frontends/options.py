@@ -1,0 +1,114 @@
+"""The options of the command line: one table, the split of an argument list by it, and the help text from it.
+
+Imports nothing, so that `--help` and `--version` answer before anything else is loaded. The rules are CLI-1
+to CLI-6; what is new is that a known option may also be written `--name=value`.
+"""
+
+MESSAGE = "message"
+"""What `split` calls a word that is no option."""
+FILE = "file"
+"""What it calls an `@file`."""
+UNKNOWN = "unknown"
+"""What it calls an option that is not in the table, or has no value where one is due (CLI-5)."""
+
+OPTIONS = (
+    (("--mode",), "text|json", "what standard output holds: the last answer, or every event as a line of JSON"),
+    (("--print", "-p"), None, "run the prompts, print the last answer, exit; the default where there is no terminal"),
+    (("--verbose",), None, "show live progress on standard error also when that is no terminal"),
+    (("--provider",), "NAME", "provider of the model; needs --model"),
+    (("--model",), "PATTERN[:LEVEL]", "model, as provider/id, id or part of one; a thinking level may follow"),
+    (("--thinking",), "LEVEL", "off, minimal, low, medium, high, xhigh, max"),
+    (("--continue", "-c"), None, "go on with the newest session of this folder"),
+    (("--session",), "PATH|ID", "go on with this session: a path, an id, or the beginning of an id"),
+    (("--session-id",), "ID", "open the session with exactly this id, or create it"),
+    (("--session-dir",), "DIR", "where session files are"),
+    (("--no-session",), None, "keep the session in memory only"),
+    (("--name", "-n"), "NAME", "name of the session"),
+    (("--tools", "-t"), "A,B", "only these tools (* is a wildcard); or +A,-B: the usual ones, changed"),
+    (("--exclude-tools", "-xt"), "A,B", "never these tools"),
+    (("--no-builtin-tools", "-nbt"), None, "start without the usual built-in tools"),
+    (("--no-tools", "-nt"), None, "start without any tool"),
+    (("--extension", "-e"), "PATH", "load this extension; may be repeated"),
+    (("--no-extensions", "-ne"), None, "load no extension but those of -e"),
+    (("--system-prompt",), "TEXT|FILE", "replaces the system prompt"),
+    (("--append-system-prompt",), "TEXT|FILE", "added to the system prompt; may be repeated"),
+    (("--no-context-files", "-nc"), None, "read no AGENTS.md and the like"),
+    (("--offline",), None, "no network but the requests to the model"),
+    (("--demo",), None, "show the kernel at work: a scripted model mends a small project in a temporary folder"),
+    (("--demo-project",), "DIR", "the demo on a copy of this folder instead of its own project"),
+    (("--help", "-h"), None, "this text"),
+    (("--version", "-v"), None, "the version"),
+)
+"""Names of an option (the first is the one `split` uses), what its value is called or None without one, its help."""
+
+RESERVED = ("run", "resume", "supervise", "serve", "mcp-serve", "log", "export", "demo")
+"""Words that are, or will be, subcommands when they come first (CLI-21)."""
+
+MODES = ("text", "json", "rpc")
+"""Values of --mode."""
+
+
+def split(arguments: list[str]) -> list[tuple[str, str]]:
+    """The arguments as (name, value) pairs, left to right; never fails."""
+    found: list[tuple[str, str]] = []
+    at, ended = 0, False
+    while at < len(arguments):
+        word = arguments[at]
+        at += 1
+        if ended or word == "-" or not word.startswith("-"):
+            found.append((FILE, word[1:]) if word.startswith("@") else (MESSAGE, word))
+            continue
+        if word == "--":
+            ended = True
+            continue
+        pair, taken = _option(word, arguments[at:])
+        at += taken
+        found.append(pair)
+        if pair[0] == "--print" and arguments[at : at + 1] and arguments[at].startswith("---"):
+            found.append((MESSAGE, arguments[at]))
+            at += 1
+    return found
+
+
+def _option(word: str, following: list[str]) -> tuple[tuple[str, str], int]:
+    """The pair that an option gives, and how many of the following words it took."""
+    written, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
+    for names, wants, _help in OPTIONS:
+        if written not in names:
+            continue
+        if wants is None:
+            return ((UNKNOWN, word) if has_value else (names[0], "")), 0
+        if has_value:
+            return (names[0], value), 0
+        if following:
+            return (names[0], following[0]), 1
+        return ((names[0], "") if names[0] == "--mode" else (UNKNOWN, written)), 0
+    return (UNKNOWN, written), 0
+
+
+def _help() -> str:
+    rows = [(", ".join(names) + (f" {wants}" if wants else ""), text) for names, wants, text in OPTIONS]
+    width = max(len(left) for left, _text in rows if len(left) <= 34)
+    lines = []
+    for left, text in rows:
+        lines += [f"  {left.ljust(width)}  {text}"] if len(left) <= width else [f"  {left}", f"  {' ' * width}  {text}"]
+    return "\n".join([_USAGE, *lines, "", _NOTES])
+
+
+_USAGE = """\
+Usage: camshaft [options] [--] [@files...] [prompts...]
+
+Runs the prompts one after another in this folder. What is piped in and the @files come before the first one.
+
+Options:"""
+
+_NOTES = """\
+Files: models.json, auth.json, settings.json, SYSTEM.md, APPEND_SYSTEM.md and sessions/ in ~/.camshaft, or in the
+folder that CAMSHAFT_DIR names. Of a project's own .camshaft/settings.json only sessionDir is read: this version has
+no project trust. A prompt that begins with a subcommand's name is written after --.
+
+Exit codes: 0 done; 1 the last answer failed, or nothing could be run; 130, 143, 129 ended by SIGINT, SIGTERM, SIGHUP.
+With --mode json a failed answer is an event, not an exit code."""
+
+HELP = _help()
+"""What --help prints."""

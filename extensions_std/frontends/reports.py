@@ -1,0 +1,42 @@
+"""What standard error is told besides progress: what opening found, extension errors, diagnostics (JSONM-4)."""
+
+from typing import Final
+
+from camshaft.actors.host import DiagnosticEvent, Event, ExtensionErrorEvent, OpenOptions, OpenSession, Seat
+from camshaft.extensions_std.frontends.streams import say
+
+LOAD_FAILURE: Final = "Failed to load extension: "
+"""How the loader begins most of its texts; here the path comes first."""
+
+
+def report_event(event: Event) -> None:
+    """A listener."""
+    if isinstance(event, ExtensionErrorEvent):
+        say(f"Extension error ({event.extension_path}): {event.error}")
+    elif isinstance(event, DiagnosticEvent):
+        say(f"Warning: {event.source}: {event.message}")
+
+
+def report_opening(seat: Seat, options: OpenOptions) -> bool:
+    """Tells what opening found; whether any of it is fatal, which a load failure is (CLI-13)."""
+    for found in seat.found:
+        say(f"Warning: {found.source}: {found.message}")
+    for error in seat.errors:
+        report_event(error)
+    for failure in seat.load_errors:
+        say(f'Error: Failed to load extension "{failure.path}": {failure.error.removeprefix(LOAD_FAILURE)}')
+    if seat.load_errors:
+        say("Leave the extension out, or mend it: nothing was run.")
+    _report_model(seat, options)
+    return bool(seat.load_errors)
+
+
+def _report_model(seat: Seat, options: OpenOptions) -> None:
+    """A session whose model is not there any more goes on with another one (MOD-97)."""
+    recorded = seat.state.projection.model
+    if recorded is None or options.model is not None or not isinstance(options.session, OpenSession):
+        return
+    model = seat.model
+    if model is None or recorded != (model.provider, model.id):
+        using = "" if model is None else f". Using {model.reference}"
+        say(f"Warning: Could not restore model {'/'.join(recorded)}{using}")

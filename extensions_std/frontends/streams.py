@@ -1,0 +1,68 @@
+"""Standard output and standard error of a process that must keep them apart.
+
+`take_output` moves the real standard output to a descriptor of its own and lets descriptor 1 lead to
+standard error, for good: what extensions, libraries and child processes print cannot get between the records,
+not even while the interpreter ends (RPC-17).
+
+An `Output` writes in a thread, so that a reader who does not read stalls nothing but this output; who has to
+wait, waits for it. A cancelled write is left to its thread, which ends with the process.
+"""
+
+import contextlib
+import os
+import sys
+from typing import Final
+
+import attrs
+import trio
+
+OUT: Final = 1
+ERR: Final = 2
+"""Descriptors."""
+
+
+@attrs.define(eq=False)
+class Output:
+    """One descriptor, written in order."""
+
+    fd: int
+    is_terminal: bool = attrs.field(init=False)
+    _lock: trio.Lock = attrs.field(factory=trio.Lock)
+    _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1))
+
+    def __attrs_post_init__(self) -> None:
+        self.is_terminal = os.isatty(self.fd)
+
+    async def write(self, content: bytes) -> None:
+        """Returns when everything is written. Raises OSError, BrokenPipeError for one, when nobody can read it any more."""
+        async with self._lock:
+            await trio.to_thread.run_sync(_write_all, self.fd, content, abandon_on_cancel=True, limiter=self._limiter)
+
+
+def take_output() -> int:
+    """Moves standard output away and gives its new descriptor; descriptor 1 is standard error from now on.
+
+    A descriptor that is not open counts as the null device.
+    """
+    for fd in (OUT, ERR):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), fd)
+    sys.stdout.flush()
+    taken = os.dup(OUT)
+    os.dup2(ERR, OUT)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is the interpreter's own stream here
+    return taken
+
+
+def say(text: str) -> None:
+    """A line on standard error; lost if nobody can read it."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]

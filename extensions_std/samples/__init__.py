@@ -1,0 +1,1 @@
+"""Sample extensions, to read and to copy."""

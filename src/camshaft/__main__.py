@@ -1,0 +1,28 @@
+"""The command `camshaft`: answers `--version` and `--help` at once, and hands everything else to the command line.
+
+Nothing of the kernel is imported before it is needed: together with its libraries that takes longer than
+such an answer may.
+"""
+
+import sys
+
+from camshaft import __version__
+from camshaft.extensions_std.frontends.options import HELP, split
+
+
+def main() -> int:
+    """The exit code of this process's arguments."""
+    names = [name for name, _value in split(sys.argv[1:])]
+    if "--help" in names:
+        print(HELP)
+        return 0
+    if "--version" in names:
+        print(__version__)
+        return 0
+    from camshaft.extensions_std.frontends.command_line import run
+
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
