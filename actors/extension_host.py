@@ -204,7 +204,7 @@ class ExtensionHost:
         started = guard_now(handler.function, event, self.context())
         if isinstance(started, Failure) or not inspect.isawaitable(started.value):
             return started
-        signal = self._runtime.signal if self._runtime is not None else None
+        signal = self._runtime.run_signal if self._runtime is not None else None
         if signal is None:
             return await guard(_itself, started.value)
         with signal.bounded() as bounds:

@@ -11,6 +11,7 @@ same when the scope around is cancelled (SDK-23). Nothing process-wide is touche
 handlers, no chdir, no logging configuration, no environment writes.
 """
 
+import math
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +21,7 @@ from typing import Final, Literal
 import attrs
 import trio
 
-from camshaft.actors.actor import Limbo
+from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.contexts import Generation
 from camshaft.actors.errors import (
     CamshaftError,
@@ -272,10 +273,14 @@ class Kernel:
         await seat.start()
         return seat
 
-    async def close(self) -> None:
-        """Closes every conversation."""
+    async def close(self, at_once: bool = False) -> None:
+        """Closes every conversation, `at_once` without the grace. Raises the first fault of a log when all are closed."""
+        failed: list[Failure] = []
         while self._seats:
-            await self._seats.pop().close()
+            outcome = await guard(self._seats.pop().close, at_once)
+            failed += [outcome] if isinstance(outcome, Failure) else []
+        if failed:
+            raise failed[0].error
 
     def _log(self, options: OpenOptions) -> tuple[Log, Loaded]:
         cwd = os.path.abspath(options.cwd)
@@ -341,18 +346,35 @@ class Kernel:
 
 @asynccontextmanager
 async def open_kernel(*, world: World | None = None, limits: Limits | None = None) -> AsyncIterator[Kernel]:
-    """A kernel for the length of the block; leaving it closes every conversation in order."""
-    async with trio.open_nursery() as outer:
-        limbo = Limbo(outer)
-        async with trio.open_nursery() as nursery:
-            kernel = Kernel(world or real_world(), limits or Limits(), nursery, limbo)
+    """A kernel for the length of the block; leaving it closes every conversation in order.
+
+    When the scope around is cancelled, what runs is ended at once instead of after the grace (LOOP-71).
+    What the block raises comes out as it is, in no group.
+    """
+    crash: BaseExceptionGroup[BaseException] | None = None
+    try:
+        async with trio.open_nursery() as around:
+            nursery: trio.Nursery = await around.start(_hold_nursery)
+            kernel = Kernel(world or real_world(), limits or Limits(), nursery, Limbo(nursery))
             try:
                 yield kernel
             finally:
+                is_cancelled = trio.current_effective_deadline() == -math.inf
                 with trio.CancelScope(shield=True):
-                    await kernel.close()
+                    await kernel.close(at_once=is_cancelled)
                 nursery.cancel_scope.cancel()
-        outer.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        crash = group
+    if crash is not None:
+        raise crash.exceptions[0] if len(crash.exceptions) == 1 else crash
+
+
+async def _hold_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """The nursery of all tasks, shielded: a cancel around reaches the block of `open_kernel`, whose end closes in order."""
+    with trio.CancelScope(shield=True):
+        async with trio.open_nursery() as nursery:
+            task_status.started(nursery)
+            await trio.sleep_forever()
 
 
 def session_folder(agent_dir: str, cwd: str) -> str:

@@ -70,6 +70,11 @@ class Runtime(Protocol):
         ...
 
     @property
+    def run_signal(self) -> AbortSignal | None:
+        """The signal whose stages bound what handlers do: of the run that is starting, active or settling."""
+        ...
+
+    @property
     def tools(self) -> Mapping[str, RegisteredTool]:
         """The visible tools by name."""
         ...

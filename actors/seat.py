@@ -201,6 +201,11 @@ class Seat:
         return self._flight.loop.signal if self._flight is not None and self.state.live.signal else None
 
     @property
+    def run_signal(self) -> AbortSignal | None:
+        """The signal whose stages bound what handlers do: of the run that is starting, active or settling."""
+        return self._flight.loop.signal if self._flight is not None else None
+
+    @property
     def model(self) -> Model | None:
         """The selected model."""
         return self.state.selection.model
@@ -557,6 +562,7 @@ class Seat:
         return None
 
     def _start_custom(self, message: Message) -> Receipt:
+        self._require_open()
         refused = self._unready()
         if refused is not None:
             raise CommandRefused(refused)
@@ -720,14 +726,19 @@ class Seat:
         if self._parts.host.has("session_start"):
             await self._parts.host.dispatch("session_start", hook_events.SessionStartEvent(reason=reason))
 
-    async def close(self) -> None:
-        """Aborts, runs shutdown hooks, closes the log. Idempotent; bounded, also under cancellation (SDK-22, SDK-23)."""
+    async def close(self, at_once: bool = False) -> None:
+        """Aborts, runs shutdown hooks, closes the log. Idempotent; bounded, also under cancellation (SDK-22, SDK-23).
+
+        `at_once` ends what runs without the grace. Raises SelfWait from inside a run; nothing is closed then.
+        """
         if self._closed:
             return
+        if self._flight is not None:
+            refuse_self_wait(f"run {self._flight.run_id}", "close()")
         self._closed = True
         with trio.CancelScope(shield=True):
-            self.request_abort()
-            await self.wait_idle()
+            while self._flight is not None:
+                await self._end(self._flight, at_once)
             with trio.move_on_after(SHUTDOWN_S):
                 if self._started and self._parts.host.has("session_shutdown"):
                     await self._parts.host.dispatch("session_shutdown", hook_events.SessionShutdownEvent(reason="quit"))
@@ -735,6 +746,14 @@ class Seat:
             self._parts.host.generation.stale = True
             await self._parts.session.log.aclose()
             self._parts.stream.close()
+
+    async def _end(self, flight: _Flight, at_once: bool) -> None:
+        """Asks a run to stop and waits for its end; one that is settling as well, which an abort leaves alone."""
+        self.request_abort()
+        flight.loop.signal.request()
+        if at_once:
+            flight.loop.signal.force()
+        await flight.done.wait()
 
     def _require_open(self) -> None:
         if self._closed:

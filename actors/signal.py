@@ -43,6 +43,13 @@ class AbortSignal:
             for bounds in self._running.values():
                 bounds.end_after(self.grace_s)
 
+    def force(self) -> None:
+        """End by force what runs and whatever starts from now on: the hosting scope was cancelled (LOOP-71)."""
+        self.grace_s = 0
+        self.request()
+        for bounds in self._running.values():
+            bounds.end_after(0)
+
     @contextmanager
     def bounded(self) -> Iterator[Bounds]:
         """Bounds for one piece of foreign code, ended by the stages of this signal."""
