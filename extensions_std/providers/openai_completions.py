@@ -123,6 +123,7 @@ class CompletionsProvider:
         talk = _Talk(emit=emit, hooks=request.hooks, limit_s=self._limits.progress_timeout_s)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on_abort, signal, nursery.cancel_scope)
+            nursery.start_soon(_cancel_without_progress, talk)
             with talk.scope:
                 await self._answer(request, talk)
             nursery.cancel_scope.cancel()
@@ -196,7 +197,7 @@ class CompletionsProvider:
             if asked is not None and 0 < self._limits.max_retry_delay_s < asked:
                 talk.ended = Ended("error", talk.told(too_long(asked, self._limits.max_retry_delay_s, refusal.text)))
                 return
-            talk.scope.deadline = math.inf
+            talk.waiting_since_s = math.inf
             await trio.sleep(own_delay_s(attempt, self._chance) if asked is None else asked)
             attempt += 1
 
@@ -287,13 +288,15 @@ class _Refusal:
 
 @attrs.define(eq=False, kw_only=True)
 class _Talk:
-    """One request being answered: where its items go, its progress deadline, how it ended."""
+    """One request being answered: where its items go, since when it waits, how it ended."""
 
     emit: Emit
     hooks: RequestHooks
     limit_s: float | None
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    """Cancelled by itself when no content came for `limit_s`."""
+    """Cancelled when no content came for `limit_s`."""
+    waiting_since_s: float = math.inf
+    """When content last came, in Trio's time; infinite while nobody waits for the server."""
     reader: ChunkReader | None = None
     ended: Ended | None = None
     has_started: bool = False
@@ -302,8 +305,8 @@ class _Talk:
     """Tools that are called with plain text, to the property that holds it."""
 
     def progressed(self) -> None:
-        """Content came: the deadline moves."""
-        self.scope.deadline = math.inf if self.limit_s is None else trio.current_time() + self.limit_s
+        """Content came, or a request goes out: the wait starts anew."""
+        self.waiting_since_s = trio.current_time()
 
     async def send(self, items: list[StreamItem]) -> None:
         """Emits up to an `Ended`, which is kept for the end."""
@@ -311,14 +314,11 @@ class _Talk:
             if isinstance(item, Ended):
                 self.ended = self._told_end(item)
                 return
-            before = self.scope.deadline
-            self.scope.deadline = math.inf
+            waited_s = trio.current_time() - self.waiting_since_s if isinstance(item, Noted) else 0
+            self.waiting_since_s = math.inf
             await self.emit(item)
             self.has_started = True
-            if isinstance(item, Noted):
-                self.scope.deadline = before
-            else:
-                self.progressed()
+            self.waiting_since_s = trio.current_time() - waited_s
 
     def fail(self, text: str) -> None:
         """Ends with an error, unless the stream has ended already (STR-35)."""
@@ -351,6 +351,19 @@ def _ended(talk: _Talk, signal: Signal) -> Ended:
 async def _cancel_on_abort(signal: Signal, scope: trio.CancelScope) -> None:
     await signal.wait()
     scope.cancel()
+
+
+async def _cancel_without_progress(talk: _Talk) -> None:
+    """Wakes once a limit, not once an item: moving a deadline for each would cost more than reading it."""
+    if talk.limit_s is None:
+        return
+    while True:
+        now = trio.current_time()
+        due = talk.waiting_since_s + talk.limit_s
+        if due <= now:
+            talk.scope.cancel()
+            return
+        await trio.sleep_until(min(due, now + talk.limit_s))
 
 
 async def _body_of(response: HttpResponse) -> bytes:
