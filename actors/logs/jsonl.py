@@ -189,7 +189,7 @@ class JsonlLog:
         return Loaded(
             header=found.header,
             entries=found.image if found.image is not None else found.waiting,
-            records=tuple(found.work.records),
+            records=found.work.records,
             commands=tuple(found.work.commands.items()),
             leaf=found.leaf,
             diagnostics=found.diagnostics,
@@ -540,7 +540,7 @@ class JsonlLog:
     def _drop_unused(self) -> None:
         """A session that never got its file, and of which nothing is in flight, leaves nothing (SES-55)."""
         side = self._side
-        if side.file is None or self._text.file is not None or self._file_due or side.work.records or self.sealed is not None:
+        if side.file is None or self._text.file is not None or self._file_due or side.work.has_records or self.sealed is not None:
             return
         try:
             self._take_lease()

@@ -35,7 +35,7 @@ class MemoryLog:
         return Loaded(
             header=self.header,
             entries=tuple(self.entries),
-            records=tuple(self._work.records),
+            records=self._work.records,
             commands=tuple(self._work.commands.items()),
             leaf=self.leaf,
         )

@@ -313,9 +313,9 @@ class _Recovery:
             return opened
         if not unsynced:
             self._sync(session)
-        due = [line_of(decision) for decision in work.decisions() if decision in work.unconfirmed]
+        due = [line_of(decision) for decision in work.unconfirmed]
         side.append(b"".join([*due, line_of(opened)]))
-        for decision in work.decisions():
+        for decision in work.unconfirmed:
             work.take(decision)
         work.take(opened)
         return opened

@@ -87,7 +87,7 @@ class SideFile:
     def write_open(self, opened: OpenRecord) -> None:
         """`open` again, with the decisions it would otherwise end. Raises StorageError."""
         file = self._present()
-        lines: list[Record] = [*[decision for decision in self.work.decisions() if decision in self.work.unconfirmed], opened]
+        lines: list[Record] = [*self.work.unconfirmed, opened]
         text = b"".join([line_of(record) for record in lines])
         if file is None:
             self._create(Beginning(opened=opened, text=text), b"")

@@ -15,7 +15,7 @@ moved. The leaf counts while that is still the last one; any later entry moved i
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 from zlib import crc32
 
@@ -111,22 +111,40 @@ def _line(raw: bytes) -> WorkLine | None:
         return None
 
 
+_Key = tuple[str, str | None]
+
+
 @attrs.define(eq=False)
 class OpenWork:
-    """The records that nothing has discharged yet, in order."""
+    """The records that nothing has discharged yet, in order. Every step is O(1), however long the run."""
 
-    records: list[Record] = attrs.field(factory=list)
     commands: dict[str, str] = attrs.field(factory=dict)
     """Command id to entry id, of every input so far."""
-    reserved: dict[str, Record] = attrs.field(factory=dict)
-    """The `input` or `finished` record that an entry of this id discharges."""
-    unconfirmed: list[Record] = attrs.field(factory=list)
+    _open: dict[_Key, Record] = attrs.field(factory=dict)
+    _reserved: dict[str, _Key] = attrs.field(factory=dict)
+    """Which `input` or `finished` record an entry of this id discharges."""
+    _unconfirmed: dict[_Key, DecisionRecord] = attrs.field(factory=dict)
     """Decisions that only a batch says; the next `open` ends them unless they were repeated."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The open records, in the order they were written."""
+        return tuple(self._open.values())
+
+    @property
+    def has_records(self) -> bool:
+        """Whether any record is open."""
+        return bool(self._open)
 
     @property
     def run_open(self) -> bool:
         """Whether a run was started and has not settled."""
-        return any(isinstance(record, RunRecord) for record in self.records)
+        return any([kind == RunRecord.type for kind, _ in self._open])
+
+    @property
+    def unconfirmed(self) -> tuple[DecisionRecord, ...]:
+        """Open decisions that have no line of their own yet."""
+        return tuple([decision for key, decision in self._unconfirmed.items() if key in self._open])
 
     def take(self, record: Record) -> None:
         """Folds one record. A batch counts by its decision only; its entries come through `discharge`."""
@@ -136,9 +154,10 @@ class OpenWork:
             case BatchRecord():
                 self._take_batch(record)
             case DecisionRecord():
-                self._take_decision(record)
+                self._unconfirmed.pop(_key(record), None)
+                self._open.setdefault(_key(record), record)
             case FateRecord():
-                self._end_input(record.input_id)
+                self._close((InputRecord.type, record.input_id))
             case SettledRecord():
                 self._end_run()
             case LeafRecord():
@@ -146,59 +165,80 @@ class OpenWork:
             case _:
                 self._take_open_end(record)
 
+    def discharge(self, ids: Iterable[str]) -> None:
+        """Entries with these ids exist now."""
+        for entry_id in ids:
+            key = self._reserved.pop(entry_id, None)
+            if key is not None:
+                self._open.pop(key, None)
+
+    def discharge_present(self, present: Collection[str] | Mapping[str, int]) -> None:
+        """As `discharge`, for the ids a session file holds."""
+        self.discharge([entry_id for entry_id in self._reserved if entry_id in present])
+
+    def drop(self, void: Callable[[Record], bool]) -> None:
+        """Forgets the open records that mean nothing."""
+        for key in [key for key, record in self._open.items() if void(record)]:
+            self._close(key)
+
     def _take_open_end(self, record: Record) -> None:
         """What stays until something discharges it."""
+        key = _key(record)
         if isinstance(record, InputRecord):
-            self.reserved[record.entry_id] = record
+            self._reserved[record.entry_id] = key
             if record.command_id is not None:
                 self.commands[record.command_id] = record.entry_id
         elif isinstance(record, FinishedRecord):
-            self.reserved[record.result_entry_id] = record
-        self.records.append(record)
+            self._reserved[record.result_entry_id] = key
+        self._open[key] = record
 
     def _take_open(self, record: OpenRecord) -> None:
         self.commands.update(record.commands)
         if record.size is not None:
-            self.records = [kept for kept in self.records if kept not in self.unconfirmed]
-            self.unconfirmed.clear()
-
-    def _take_decision(self, record: DecisionRecord) -> None:
-        if record in self.unconfirmed:
-            self.unconfirmed.remove(record)
-        elif record not in self.records:
-            self.records.append(record)
-
-    def discharge(self, ids: Iterable[str]) -> None:
-        """Entries with these ids exist now."""
-        for entry_id in ids:
-            record = self.reserved.pop(entry_id, None)
-            if record is not None:
-                self.records.remove(record)
-
-    def decisions(self) -> tuple[DecisionRecord, ...]:
-        """Decisions of the unfinished run."""
-        return tuple(record for record in self.records if isinstance(record, DecisionRecord))
+            for key in self._unconfirmed:
+                self._open.pop(key, None)
+            self._unconfirmed.clear()
 
     def _take_batch(self, batch: BatchRecord) -> None:
         if batch.decision is None:
             return
         decision = DecisionRecord(turn_entry_id=batch.decision.turn_entry_id, continue_=batch.decision.continue_)
-        if decision not in self.records:
-            self.records.append(decision)
-            self.unconfirmed.append(decision)
+        key = _key(decision)
+        if self._open.get(key) != decision:
+            self._open[key] = decision
+            self._unconfirmed[key] = decision
 
-    def _end_input(self, input_id: str) -> None:
-        for record in self.records:
-            if isinstance(record, InputRecord) and record.input_id == input_id:
-                self.records.remove(record)
-                self.reserved.pop(record.entry_id, None)
-                return
+    def _close(self, key: _Key) -> None:
+        record = self._open.pop(key, None)
+        if isinstance(record, InputRecord):
+            self._reserved.pop(record.entry_id, None)
+        elif isinstance(record, FinishedRecord):
+            self._reserved.pop(record.result_entry_id, None)
 
     def _end_run(self) -> None:
-        kept = [record for record in self.records if isinstance(record, InputRecord)]
-        self.records = list(kept)
-        self.unconfirmed.clear()
-        self.reserved = {record.entry_id: record for record in kept}
+        """Only inputs outlive a run."""
+        self._open = {key: record for key, record in self._open.items() if isinstance(record, InputRecord)}
+        self._unconfirmed.clear()
+        self._reserved = {entry_id: key for entry_id, key in self._reserved.items() if key in self._open}
+
+
+def _key(record: Record) -> _Key:
+    """What a record is about; a later one about the same replaces it."""
+    match record:
+        case InputRecord():
+            return record.type, record.input_id
+        case RunRecord():
+            return record.type, record.run_id
+        case DecisionRecord():
+            return record.type, record.turn_entry_id
+        case CallsRecord():
+            return record.type, record.calls[0].of if record.calls else None
+        case FinishedRecord():
+            return record.type, record.result_entry_id
+        case WaitRecord():
+            return record.type, record.of
+        case _:
+            return record.type, None
 
 
 def work_of(text: WorkText, present: Collection[str] | Mapping[str, int], void: Collection[BatchRecord]) -> OpenWork:
@@ -210,8 +250,8 @@ def work_of(text: WorkText, present: Collection[str] | Mapping[str, int], void: 
     for line in text.lines:
         if not any(line.record is batch for batch in void):
             work.take(line.record)
-    work.discharge([entry_id for entry_id in work.reserved if entry_id in present])
-    work.records = [record for record in work.records if not _baseless(record, present)]
+    work.discharge_present(present)
+    work.drop(lambda record: _baseless(record, present))
     return work
 
 
