@@ -691,9 +691,13 @@ class _Sink:
     _stream: EventStream
     shown: bool = False
     """Whether `message_start` was sent."""
+    is_closed: bool = False
+    """The message is final; a provider that was given up may still emit."""
 
     async def emit(self, item: StreamItem) -> None:
-        """Takes one item; what breaks the protocol is dropped and reported (STR-36)."""
+        """Takes one item; what breaks the protocol is dropped and reported (STR-36), what comes after the end is dropped."""
+        if self.is_closed:
+            return
         folded = fold(self.partial, item)
         if isinstance(folded, Violation):
             self._host.report("<provider>", "stream", folded.text)
@@ -716,6 +720,7 @@ class _Sink:
 
     def finish(self, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
         """The final message: what arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
+        self.is_closed = True
         if self.partial.ended is not None:
             return self.partial.message
         if aborted:

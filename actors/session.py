@@ -7,7 +7,7 @@ write that fails changes nothing; a log that can no longer be trusted is sealed 
 later post that would write raises. This actor calls nobody, so no wait cycle contains it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import attrs
@@ -65,7 +65,10 @@ class SessionActor:
 
     def stamps(self, count: int) -> Stamps:
         """The time and `count` ids that are not in the session."""
-        return Stamps(now_ms=self._clock.now_ms(), ids=tuple([self._fresh_id() for _ in range(count)]))
+        ids: dict[str, None] = {}
+        while len(ids) < count:
+            ids[self._fresh_id(ids)] = None
+        return Stamps(now_ms=self._clock.now_ms(), ids=tuple(ids))
 
     def rest(self) -> None:
         """The log was settled: the next post looks whether somebody else wrote meanwhile."""
@@ -91,11 +94,11 @@ class SessionActor:
         for each in news.diagnostics:
             self._stream.publish(DiagnosticEvent(source="session", message=str(each)))
 
-    def _fresh_id(self) -> str:
+    def _fresh_id(self, drawn: Container[str]) -> str:
         tree = self.state.tree
         for _ in range(REDRAWS_MAX):
             entry_id = self._ids.entry_id()
-            if tree.position(entry_id) is None:
+            if tree.position(entry_id) is None and entry_id not in drawn:
                 return entry_id
         return self._ids.session_id()
 

@@ -79,5 +79,9 @@ def _freeze(value: Any) -> Any:
 
 
 def _same(now: Any, before: Any) -> bool:
-    """Equal and of the same kind: 1 and True, or a dict and a FrozenDict of other order, are told apart by value only."""
-    return bool(now == before) and isinstance(now, bool) == isinstance(before, bool)
+    """Equal as JSON, at every depth: Python holds 1 and True, or 1 and 1.0, for the same."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        return now.keys() == before.keys() and all([_same(now[key], before[key]) for key in now])
+    if isinstance(now, tuple) and isinstance(before, tuple):
+        return len(now) == len(before) and all([_same(one, other) for one, other in zip(now, before)])
+    return now is before or (type(now) is type(before) and bool(now == before))
