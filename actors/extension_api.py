@@ -20,7 +20,7 @@ from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import Json, freeze
-from camshaft.kernel.tools import ToolDefinition, after_registration
+from camshaft.kernel.tools import EXPOSURES, ToolDefinition, after_registration
 
 
 class ExtensionMisuse(CamshaftError):
@@ -36,6 +36,7 @@ class Bus:
     def on(self, channel: str, handler: Callable[[Any], Any]) -> Callable[[], None]:
         """Calls `handler(value)` for every value emitted on `channel`; returns its unsubscribe."""
         extension = self._api.checked()
+        _require_callable(handler, f"the listener of channel {channel!r}")
         subscription = (channel, handler)
         extension.listeners = (*extension.listeners, subscription)
 
@@ -82,6 +83,7 @@ class ExtensionAPI:
         row = HOOKS.get(event)
         if row is None:
             raise ExtensionMisuse(f"there is no event {event!r}; the events are {', '.join(HOOKS)}")
+        _require_callable(handler, f"the handler of {event!r}")
         if fail_closed and row.fail_closed is None:
             closing = ", ".join([name for name, each in HOOKS.items() if each.fail_closed is not None])
             raise ExtensionMisuse(f"{event!r} cannot fail closed; these can: {closing}")
@@ -106,6 +108,7 @@ class ExtensionAPI:
             raise ExtensionMisuse(
                 f'Tool "{definition.name}" registered by extension "{extension.path}" must define an object parameter schema.'
             )
+        _check_definition(definition, extension.path)
         definition = attrs.evolve(definition, parameters=freeze(definition.parameters, "parameters"))
         extension.tools = {**extension.tools, definition.name: definition}
         self._rebuild()
@@ -188,6 +191,8 @@ class ExtensionAPI:
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3). Effective with the next request."""
+        if isinstance(names, str):
+            raise ExtensionMisuse(f"active tools {names!r}; expected a list of names")
         self._bound().set_active_tools(names)
 
     def get_commands(self) -> tuple[CommandInfo, ...]:
@@ -230,8 +235,27 @@ def _definition(fields: dict[str, Any], path: str) -> ToolDefinition:
         raise ExtensionMisuse(f'Tool "{name}" registered by extension "{path}" must define an object parameter schema.')
     plain = {name: value for name, value in fields.items() if not callable(value)}
     callables = {name: value for name, value in fields.items() if callable(value)}
+    guidelines = plain.pop("prompt_guidelines", None) or ()
+    if isinstance(guidelines, str):
+        raise ExtensionMisuse(f'tool registered by "{path}": prompt_guidelines {guidelines!r}; expected a list of texts')
     try:
-        guidelines = tuple(plain.pop("prompt_guidelines", None) or ())
-        return ToolDefinition(**callables, **plain, prompt_guidelines=guidelines)
+        return ToolDefinition(**callables, **plain, prompt_guidelines=tuple(guidelines))
     except (TypeError, CodecError) as error:
         raise ExtensionMisuse(f'tool registered by "{path}": {error}') from None
+
+
+def _check_definition(definition: ToolDefinition, path: str) -> None:
+    """Raises ExtensionMisuse for what the type checker would have found, had it been asked."""
+    if not isinstance(definition.name, str) or not definition.name:
+        raise ExtensionMisuse(f'tool registered by "{path}": name {definition.name!r}; expected a text')
+    where = f'tool "{definition.name}" registered by "{path}"'
+    _require_callable(definition.execute, f"execute of {where}")
+    if definition.exposure not in EXPOSURES:
+        raise ExtensionMisuse(f"{where}: exposure {definition.exposure!r}; expected one of {', '.join(EXPOSURES)}")
+    if definition.execution_mode not in (None, "parallel", "sequential"):
+        raise ExtensionMisuse(f"{where}: execution_mode {definition.execution_mode!r}; expected parallel or sequential")
+
+
+def _require_callable(given: object, what: str) -> None:
+    if not callable(given):
+        raise ExtensionMisuse(f"{what} is {given!r}; expected a function")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from camshaft.kernel import codec
-from camshaft.kernel.persistent import FrozenDict, thaw
+from camshaft.kernel.persistent import FrozenDict, freeze, thaw
 
 A = TypeVar("A")
 
@@ -57,7 +57,7 @@ def frozen(value: Any) -> Any:
         return record
     extra = fields.pop("extra", FrozenDict())
     fresh = codec.python(type(record), {name.rstrip("_"): item for name, item in fields.items() if item is not None})
-    return attrs.evolve(fresh, extra=FrozenDict(extra)) if extra else fresh
+    return attrs.evolve(fresh, extra=freeze(extra, "extra")) if extra else fresh
 
 
 def _thaw(value: Any) -> Any:
