@@ -8,6 +8,14 @@ class CamshaftError(Exception):
     """Base of the operating faults that the actors raise."""
 
 
+class InvalidOptions(CamshaftError):
+    """A session or conversation cannot be opened with these options; the text names option, value and expectation."""
+
+
+class CommandRefused(CamshaftError):
+    """The session refused what was asked; the text says why. Nothing has changed."""
+
+
 class StorageError(CamshaftError):
     """The store could not do what was asked; unless it says *sealed*, nothing has changed."""
 

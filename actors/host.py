@@ -13,7 +13,6 @@ handlers, no chdir, no logging configuration, no environment writes.
 
 import math
 import os
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Literal
@@ -25,6 +24,8 @@ from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.contexts import Generation
 from camshaft.actors.errors import (
     CamshaftError,
+    CommandRefused,
+    InvalidOptions,
     MissingWorkingDirectory,
     NotASession,
     SessionExists,
@@ -37,16 +38,14 @@ from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled,
 from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
 from camshaft.actors.extension_host import Extension, ExtensionHost
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
-from camshaft.actors.logs.jsonl import JsonlOptions, open_jsonl
-from camshaft.actors.logs.memory import open_memory
 from camshaft.actors.logs.port import Durability, Loaded, Log
+from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, open_log, session_folder
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import (
     BUSY_TEXT,
     NO_MODEL_TEXT,
     Cleared,
-    CommandRefused,
     PromptRefused,
     Receipt,
     Seat,
@@ -55,11 +54,10 @@ from camshaft.actors.seat import (
     UnknownModel,
 )
 from camshaft.actors.session import SessionActor, loaded_state
+from camshaft.actors.session_writer import SessionWriter, open_writer
 from camshaft.actors.signal import ABORT_GRACE_S
 from camshaft.actors.world import World, real_world
-from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools
-from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import (
     AgentEnd,
@@ -142,6 +140,7 @@ __all__ = [
     "SessionInfoChanged",
     "SessionLocked",
     "SessionSealed",
+    "SessionWriter",
     "Settings",
     "StorageError",
     "ThinkingLevelChanged",
@@ -154,22 +153,14 @@ __all__ = [
     "UnknownModel",
     "World",
     "open_kernel",
+    "open_writer",
     "read_settings",
     "real_world",
     "session_folder",
 ]
 
-SESSION_ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-SESSION_ID_TEXT: Final = (
-    "Session id must be non-empty, contain only alphanumeric characters, '-', '_', and '.', "
-    "and start and end with an alphanumeric character"
-)
 DEFAULT_LEVEL: Final = "medium"
 """Thinking level of a new session when nothing else is said (MOD-97)."""
-
-
-class InvalidOptions(CamshaftError):
-    """A conversation cannot be opened with these options; the text names option, value and expectation."""
 
 
 @attrs.frozen(kw_only=True)
@@ -183,30 +174,6 @@ class Limits:
 
 
 @attrs.frozen(kw_only=True)
-class NewSession:
-    """A new session file, made with its first message (SES-55)."""
-
-    directory: str | None = None
-    """Folder for the file; None: the default folder of the working directory (SES-65)."""
-    id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class OpenSession:
-    """The session file at `path`; made there if it does not exist (SES-16)."""
-
-    path: str
-
-
-@attrs.frozen(kw_only=True)
-class MemorySession:
-    """A session without a file; may begin with entries (SES-47)."""
-
-    entries: tuple[Entry, ...] = ()
-    header: SessionHeader | None = None
-
-
-@attrs.frozen(kw_only=True)
 class OpenOptions:
     """What a conversation is opened with."""
 
@@ -214,7 +181,7 @@ class OpenOptions:
     """Working directory; relative to the process's at this moment."""
     agent_dir: str | None = None
     """Folder of user files and sessions; default `~/.camshaft`."""
-    session: NewSession | OpenSession | MemorySession = MemorySession()
+    session: Target = MemorySession()
     settings: Settings = Settings()
     providers: tuple[Provider, ...] = ()
     extensions: tuple[ExtensionSource | InlineExtension, ...] = ()
@@ -261,7 +228,8 @@ class Kernel:
         Raises InvalidOptions, NotASession, SessionLocked, MissingWorkingDirectory and other
         StorageErrors; nothing has changed then. Extensions that fail to load are in `seat.load_errors`.
         """
-        log, loaded = self._log(options)
+        around = Surroundings(world=self.world, cwd=options.cwd, agent_dir=options.agent_dir, durability=options.durability)
+        log, loaded = open_log(options.session, around)
         opened = False
         try:
             seat = await self._seat(options, log, loaded)
@@ -281,34 +249,6 @@ class Kernel:
             failed += [outcome] if isinstance(outcome, Failure) else []
         if failed:
             raise failed[0].error
-
-    def _log(self, options: OpenOptions) -> tuple[Log, Loaded]:
-        cwd = os.path.abspath(options.cwd)
-        target = options.session
-        if isinstance(target, MemorySession):
-            return open_memory(target.header or self._header(cwd, None), target.entries)
-        if isinstance(target, NewSession):
-            if target.id is not None and not SESSION_ID.fullmatch(target.id):
-                raise InvalidOptions(f"{SESSION_ID_TEXT}; got {target.id!r}")
-            header = self._header(cwd, target.id)
-            folder = target.directory or session_folder(_agent_dir(options, self.world), cwd)
-            path = os.path.join(os.path.abspath(folder), session_file_name(header))
-        else:
-            header, path = self._header(cwd, None), os.path.abspath(target.path)
-        return open_jsonl(path, self._jsonl(header, options.durability))
-
-    def _jsonl(self, header: SessionHeader, durability: Durability) -> JsonlOptions:
-        started = iso(self.world.clock.now_ms())
-        return JsonlOptions(
-            files=self.world.log_files,
-            new_header=lambda: header,
-            new_entry_id=self.world.ids.entry_id,
-            holder=f"process {os.getpid()}, since {started}",
-            durability=durability,
-        )
-
-    def _header(self, cwd: str, session_id: str | None) -> SessionHeader:
-        return SessionHeader(id=session_id or self.world.ids.session_id(), timestamp=iso(self.world.clock.now_ms()), cwd=cwd)
 
     async def _seat(self, options: OpenOptions, log: Log, loaded: Loaded) -> Seat:
         state = loaded_state(loaded, options.settings)
@@ -375,22 +315,6 @@ async def _hold_nursery(task_status: trio.TaskStatus[trio.Nursery]) -> None:
         async with trio.open_nursery() as nursery:
             task_status.started(nursery)
             await trio.sleep_forever()
-
-
-def session_folder(agent_dir: str, cwd: str) -> str:
-    """The default folder for sessions of a working directory (SES-65)."""
-    flat = re.sub(r"[/\\:]", "-", re.sub(r"^[/\\]", "", os.path.abspath(cwd)))
-    return os.path.join(agent_dir, "sessions", f"--{flat}--")
-
-
-def session_file_name(header: SessionHeader) -> str:
-    """Name of a new session's file (SES-66)."""
-    return f"{re.sub('[:.]', '-', header.timestamp)}_{header.id}.jsonl"
-
-
-def _agent_dir(options: OpenOptions, world: World) -> str:
-    home = world.environment.get("HOME") or os.path.expanduser("~")
-    return options.agent_dir or os.path.join(home, ".camshaft")
 
 
 def _effective_cwd(options: OpenOptions, state: SessionState, log: Log) -> str:

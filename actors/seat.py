@@ -20,7 +20,7 @@ import trio
 
 from camshaft.actors.actor import Failure, Limbo, guard, operation, refuse_self_wait
 from camshaft.actors.agent_loop import AgentLoop, custom_message
-from camshaft.actors.errors import CamshaftError
+from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import EventStream, Follower, Listener
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.loading import LoadError
@@ -71,10 +71,6 @@ SHUTDOWN_S: Final = 5.0
 
 Disposition = Literal["handled", "queued", "started", "deferred"]
 Behavior = Literal["steer", "followUp"]
-
-
-class CommandRefused(CamshaftError):
-    """The session refused what was asked; the text says why. Nothing has changed."""
 
 
 class PromptRefused(CommandRefused):

@@ -4,6 +4,7 @@ from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import AppendCompaction
 from camshaft.kernel.entries import CompactionEntry
 from camshaft.kernel.errors import Rejection
+from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.projection import Projection
 
 
@@ -13,6 +14,7 @@ def compaction_entry(command: AppendCompaction, projection: Projection, entry_id
     It holds the prompt and tools as they are there, so that reading it needs nothing before
     it. One that keeps nothing names itself as the first kept entry. An entry that is not on
     the branch cannot be kept from; a file that says so is still read, and keeps nothing.
+    A null that was written out in the draft is not stored beside the id that replaces it.
     """
     draft, tree = command.draft, projection.tree
     kept = draft.first_kept_entry_id
@@ -31,5 +33,5 @@ def compaction_entry(command: AppendCompaction, projection: Projection, entry_id
         usage=draft.usage,
         from_hook=command.from_hook,
         system_message=None if system is None else system.as_message(timestamp=at_ms),
-        extra=draft.extra,
+        extra=FrozenDict({name: item for name, item in draft.extra.items() if name != "firstKeptEntryId"}),
     )

@@ -7,7 +7,7 @@ can be written again, because everything in it is known: the bytes that were rea
 entries that were appended. One that is shorter, or another file, seals the session.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import attrs
 
@@ -97,7 +97,7 @@ class SessionText:
         self._nothing_own(mark.size)
         return True
 
-    def put_in_place(self, text: bytes, *, safe: bool) -> Iterator[Job]:
+    def put_in_place(self, text: bytes, *, safe: bool) -> Generator[Job, None, None]:
         """Makes the file: whole under a temporary name, then linked to its own. Yields its syncs if it is to be `safe`.
 
         The caller says `begin` afterwards. Raises SessionExists, StorageError; nothing is there then.
