@@ -1,7 +1,7 @@
 """The JSONL store: one session in one file of lines, with a side file for work in flight.
 
-Theory of operation (the whole protocol, rule by rule and crash by crash, is
-`commit-protocol.md` in `design/`). A commit is one write, and that write is its commit point:
+Theory of operation (the page on the commit protocol in `design/` has it rule by rule and crash
+by crash). A commit is one write, and that write is its commit point:
 
 * one entry: a write to the session file, records beside it follow in the side file;
 * records alone, or several entries, or entries with a decision: a write to the side file, in

@@ -17,18 +17,16 @@ from tests.actors.logs.lives import (
     LOST,
     PATH,
     WORK,
-    Counts,
     Life,
     Promise,
     Shot,
     begun,
-    check,
     crashes,
     ids_of,
     live,
     options,
-    recovered,
 )
+from tests.actors.logs.promises import Counts, check, recovered
 
 FOREIGN_LINE = b'{"type":"custom","id":"x1","parentId":null,"timestamp":"2026-01-01T00:00:00.000Z","customType":"x"}'
 FOREIGN_ID = "x1"
@@ -85,7 +83,7 @@ def overtaken(photo: Photo, promise: Promise) -> Iterator[tuple[Photo, Promise]]
         return
     ends = text.endswith(b"\n")
     mended = text if ends else text + b"\n"
-    seen = attrs.evolve(promise, foreign=(FOREIGN_ID,), overtaken=True)
+    seen = attrs.evolve(promise, foreign=(FOREIGN_ID,), overtaken=True, afterwards=True)
     yield photo.with_content(PATH, mended + FOREIGN_LINE + b"\n"), seen
     yield photo.with_content(PATH, mended + FOREIGN_LINE), seen
     yield photo.with_content(PATH, mended + FOREIGN_LINE[:20]), promise
@@ -154,6 +152,8 @@ def _check_cut(cut: Photo, whole: Photo, promise: Promise, counts: Counts) -> No
     first, second = again[2], usual[2]
     assert ids_of(first) == ids_of(second), "a cut recovery ends elsewhere"
     assert (first.records, first.commands, first.leaf) == (second.records, second.commands, second.leaf), "a cut recovery ends elsewhere"
+    kept = (again[0].photo().content(LOST) or b"").splitlines()
+    assert len(kept) == len(set(kept)), "a superseded batch was kept twice"
     assert set((whole.content(LOST) or b"").splitlines()) <= set((again[0].photo().content(LOST) or b"").splitlines())
 
 

@@ -15,7 +15,8 @@ from camshaft.actors.logs.port import Durability
 from tests.actors.logs import enumerations
 from tests.actors.logs.enumerations import Strides
 from tests.actors.logs.histories import HISTORIES, History
-from tests.actors.logs.lives import POLICIES, Counts
+from tests.actors.logs.lives import POLICIES
+from tests.actors.logs.promises import Counts
 
 Enumeration = Callable[..., Awaitable[Counts]]
 
