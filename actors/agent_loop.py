@@ -17,10 +17,11 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard
+from camshaft.actors.answers import Answers
+from camshaft.actors.delivery import Delivery, RunFailed
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
-from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, provider_of
-from camshaft.actors.request_hooks import request_hooks
+from camshaft.actors.providers import Provider
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, CallOutcome, ToolExecutor
@@ -28,8 +29,6 @@ from camshaft.kernel import boundary, events, hook_events, hook_merges, retries
 from camshaft.kernel.boundary import BoundaryKind, Proposal
 from camshaft.kernel.commands import (
     AnnounceDelivery,
-    AppendCustomMessage,
-    AppendMessage,
     BecomeActive,
     BecomeIdle,
     BecomeSettled,
@@ -42,34 +41,27 @@ from camshaft.kernel.commands import (
     Take,
     Unclaim,
 )
-from camshaft.kernel.convert import model_message
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import (
     FAILED,
     NO_USAGE,
     AssistantMessage,
-    CustomMessage,
-    Message,
-    ModelMessage,
     SystemMessage,
     TextBlock,
     ToolResultMessage,
     UserMessage,
 )
-from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import FrozenDict
-from camshaft.kernel.prompt import PromptOptions, build_sections, collapse, section_patch, tool_patch
+from camshaft.kernel.persistent import EMPTY
+from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.records import PlannedCall, StartingMessage, WaitRecord
 from camshaft.kernel.run import OVERFLOW_TEXT, chosen, moved, raised
 from camshaft.kernel.run_data import Do, Last, On, Pending, Row, Run, State, View
 from camshaft.kernel.run_guards import retryable
+from camshaft.kernel.starting import Beginning, WantedPrompt, prompt_patch, starting_messages, wanted_prompt, with_tool_patch
 from camshaft.kernel.state import Commit, Queued, SessionState
-from camshaft.kernel.stream import NO_TERMINAL, Ended, Partial, StreamItem, Violation, begin, event_of, finish, fold
 from camshaft.kernel.tools import RegisteredTool, is_sequential, with_active
 
 CANCELLED_TEXT: Final = "Retry cancelled"
-ABORTED_ANSWER: Final = Ended("aborted", "Request was aborted")
-"""How a request ends that an abort prevented or cut (STR-33)."""
 
 
 class Conversation(Protocol):
@@ -107,10 +99,6 @@ class Conversation(Protocol):
         ...
 
 
-class RunFailed(Exception):
-    """Something the loop itself needed was refused; becomes an error message of the run (LOOP-55)."""
-
-
 @attrs.define(eq=False)
 class AgentLoop:
     """One run of one session."""
@@ -126,6 +114,14 @@ class AgentLoop:
     retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
     """Set by the host to end a retry wait without aborting the run (LOOP-66); a new one with each announced retry."""
     _planned: tuple[PlannedCall, ...] = ()
+    _wanted: WantedPrompt | None = None
+    """The prompt as last compared."""
+    _delivery: Delivery = attrs.field(init=False)
+    _answers: Answers = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._delivery = Delivery(self._session, self._host, self._stream)
+        self._answers = Answers(self.signal, self._session, self._host, self._stream, self._limbo)
 
     # -- the engine ----------------------------------------------------------------------
 
@@ -207,45 +203,25 @@ class AgentLoop:
         self._post(SelectTools(active_tools=active))
 
     def _starting(self, plan: hook_merges.StartPlan) -> tuple[Pending, ...]:
-        """Prompt patch, the message, `nextTurn` messages, then messages of handlers (PB-7)."""
         assert self.run.input is not None
         stamps = self._session.stamps(len(plan.added) + 1)
-        ids = list(stamps.ids)
-        pending = [Pending(message=patch, entry_id=ids.pop())] if (patch := self._prompt_patch()) is not None else []
-        pending.append(Pending(message=self.run.input.message, entry_id=self.run.input.entry_id))
-        pending.extend([Pending(message=item.message, entry_id=item.entry_id) for item in self._state.queues.next_turn])
-        for added in plan.added:
-            pending.append(Pending(message=custom_message(added, stamps.now_ms), entry_id=ids.pop()))
-        return tuple(pending)
+        beginning = Beginning(patch=self._prompt_patch(), input=self.run.input, next_turn=self._state.queues.next_turn, added=plan.added)
+        return starting_messages(beginning, stamps.ids, stamps.now_ms)
 
     def _prompt_patch(self) -> SystemMessage | None:
-        """A system message with the sections that differ from what the transcript says (CTX-25)."""
+        """What of the prompt differs from the transcript. Raises RunFailed for a bad section name."""
         if self.run.options is None:
             return None
-        wanted = build_sections(_with_tools_of(self.run.options, self._conversation.prompt_options()))
+        wanted = wanted_prompt(self.run.options, self._conversation.prompt_options(), self._wanted)
         if isinstance(wanted, Rejection):
             raise RunFailed(wanted.why)
-        replayed = self._state.projection.system
-        patch = section_patch({} if replayed is None else replayed.sections, wanted)
-        return None if patch is None else SystemMessage(content="", sections=patch, timestamp=self._now())
+        self._wanted = wanted
+        return prompt_patch(wanted, self._state.projection.system, self._now())
 
     def _with_tool_patch(self, pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
-        """The messages about to be added, with the change of the declared tools on the last system message (LOOP-13)."""
         tools = self._host.tools
-        wanted = [tools[name].definition.declaration for name in self._state.selection.active_tools if name in tools]
-        replayed = self._state.projection.system
-        patch = tool_patch(() if replayed is None else replayed.tools, wanted)
-        added, removed = patch.added or None, patch.removed or None
-        places = [index for index, item in enumerate(pending) if isinstance(item.message, SystemMessage)]
-        if places:
-            last = pending[places[-1]]
-            assert isinstance(last.message, SystemMessage)
-            message = attrs.evolve(last.message, tools_added=added, tools_removed=removed)
-            return (*pending[: places[-1]], attrs.evolve(last, message=message), *pending[places[-1] + 1 :])
-        if not patch:
-            return pending
-        message = SystemMessage(content="", tools_added=added, tools_removed=removed, timestamp=self._now())
-        return (Pending(message=message), *pending)
+        wanted = [tools[name].declaration for name in self._state.selection.active_tools if name in tools]
+        return with_tool_patch(pending, wanted, self._state.projection.system, self._now())
 
     async def _plan_run(self) -> None:
         starting = tuple(
@@ -304,25 +280,8 @@ class AgentLoop:
             item = self.run.pending[0]
             if item.input is not None:
                 self._post(AnnounceDelivery(input_id=item.input.input_id))
-            await self._deliver(item.message, item.entry_id)
-            self._change(pending=self.run.pending[1:])
-
-    async def _deliver(self, message: Message, entry_id: str | None = None) -> tuple[Message, str]:
-        """Announces and appends one message; the message as stored, and its entry id."""
-        if self._host.has("message_start"):
-            await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
-        self._stream.publish(events.MessageStart(message=message))
-        return await self._deliver_end(message, entry_id)
-
-    async def _deliver_end(self, message: Message, entry_id: str | None) -> tuple[Message, str]:
-        """Handlers may replace the message, then it is stored, then everybody hears of it (LOOP-19)."""
-        if self._host.has("message_end"):
-            message = (await self._host.dispatch("message_end", hook_events.MessageEndEvent(message=message))).message
-        command = AppendCustomMessage if isinstance(message, CustomMessage) else AppendMessage
-        commit = self._post(command(message=message, entry_id=entry_id))  # type: ignore[arg-type]  # each class takes its message
-        self._stream.publish(events.MessageEnd(message=message))
-        self._change(added=(*self.run.added, message))
-        return message, commit.entries[0].id
+            stored, _ = await self._delivery.deliver(item.message, item.entry_id)
+            self._change(added=(*self.run.added, stored), pending=self.run.pending[1:])
 
     async def _take_steering(self) -> None:
         await self._take_queue("steer")
@@ -343,57 +302,17 @@ class AgentLoop:
         """One request: what it uses is read first, then the context handlers run (LOOP-15)."""
         selection = self._state.selection
         self._change(tools=selection.active_tools, results=(), result_ids=(), more=False, go=False)
-        model = selection.model
-        if model is None:
+        if selection.model is None:
             raise RunFailed("No model selected")
-        messages = await self._context()
-        started_ms, started = self._now(), trio.current_time()
-        partial = begin(model.api, model.provider, model.id, started_ms)
-        if self._state.live.aborting:
-            answer, shown = finish(partial, ABORTED_ANSWER), False
-        else:
-            await self._session.log.barrier()
-            answer, shown = await self._stream_answer(model, messages, partial)
-        if answer.duration_ms is None and answer.timestamp >= started_ms:
-            answer = attrs.evolve(answer, duration_ms=round((trio.current_time() - started) * 1000))
-        answer = attrs.evolve(answer, thinking_level=selection.thinking_level)
-        stored, entry_id = await (self._deliver_end(answer, None) if shown else self._deliver(answer))
+        messages = await self._answers.context(self.run.forced_prompt)
+        answer = await self._answers.ask(selection.model, selection.thinking_level, messages, self._conversation.providers)
+        deliver = self._delivery.end if answer.announced else self._delivery.deliver
+        stored, entry_id = await deliver(answer.message)
         assert isinstance(stored, AssistantMessage)
-        self._change(last=Last(message=stored, entry_id=entry_id))
-        if stored.stop_reason not in FAILED and stored.stop_reason != "length":
-            self._change(tried=False)
+        good = stored.stop_reason not in FAILED and stored.stop_reason != "length"
+        last = Last(message=stored, entry_id=entry_id)
+        self._change(last=last, added=(*self.run.added, stored), tried=self.run.tried and not good)
         return "message"
-
-    async def _context(self) -> Sequence[ModelMessage]:
-        """The messages of the request; a lazy view of the projection unless a handler wants to see them (LOOP-16)."""
-        projection = self._state.projection
-        if not self._host.has("context") and not self._host.has("context_with_system") and self.run.forced_prompt is None:
-            return projection.llm_messages
-        transcript: tuple[Message, ...] = tuple(projection.messages)
-        for hook in ("context", "context_with_system"):
-            if self._host.has(hook):
-                transcript = await self._host.dispatch(hook, transcript)
-        if self.run.forced_prompt is not None:
-            transcript = _forced(transcript, self.run.forced_prompt, self._now())
-        return tuple([converted for message in transcript if (converted := model_message(message)) is not None])
-
-    async def _stream_answer(self, model: Model, messages: Sequence[ModelMessage], partial: Partial) -> tuple[AssistantMessage, bool]:
-        """The final message, and whether its start was shown."""
-        provider = provider_of(self._conversation.providers, model)
-        if provider is None:
-            return finish(partial, Ended("error", f"No API provider registered for api: {model.api}")), False
-        sink = _Sink(partial, self._host, self._stream)
-        request = ModelRequest(
-            model=model,
-            thinking_level=self._state.selection.thinking_level,
-            messages=messages,
-            options=RequestOptions(session_id=self._state.header.id),
-            hooks=request_hooks(self._host, model),
-        )
-        with self.signal.bounded() as bounds:
-            name = f"request to {model.reference}"
-            outcome = await self._limbo.run(name, provider.stream, request, self.signal, sink.emit, bounds=bounds)
-        return sink.finish(outcome, aborted=self.signal.cancelled), sink.shown
 
     # -- tool calls ----------------------------------------------------------------------
 
@@ -455,9 +374,16 @@ class AgentLoop:
         return "results"
 
     async def _deliver_result(self, outcome: CallOutcome, entry_id: str) -> None:
-        stored, stored_id = await self._deliver(self._executor.message(outcome), entry_id)
+        stored, stored_id = await self._delivery.deliver(self._executor.message(outcome), entry_id)
         assert isinstance(stored, ToolResultMessage)
-        self._change(results=(*self.run.results, stored), result_ids=(*self.run.result_ids, stored_id))
+        self._add_result(stored, stored_id)
+
+    def _add_result(self, message: ToolResultMessage, entry_id: str) -> None:
+        self._change(
+            results=(*self.run.results, message),
+            result_ids=(*self.run.result_ids, entry_id),
+            added=(*self.run.added, message),
+        )
 
     def _close_calls(self, text: str) -> None:
         """Synchronously: an error result for every call of the batch that has none."""
@@ -469,17 +395,13 @@ class AgentLoop:
                 tool_call_id=call.id,
                 tool_name=call.name,
                 content=(TextBlock(text=text),),
+                details=EMPTY,
                 is_error=True,
                 timestamp=self._now(),
             )
-            self._post(AppendMessage(message=message, entry_id=planned.result_entry_id))
-            self._stream.publish(events.MessageStart(message=message))
-            self._stream.publish(events.MessageEnd(message=message))
-            self._change(
-                results=(*self.run.results, message),
-                result_ids=(*self.run.result_ids, planned.result_entry_id),
-                added=(*self.run.added, message),
-            )
+            self._delivery.append(message, planned.result_entry_id)
+            self._delivery.tell(message)
+            self._add_result(message, planned.result_entry_id)
 
     # -- boundaries ----------------------------------------------------------------------
 
@@ -553,7 +475,7 @@ class AgentLoop:
             error_message=str(self.run.error) or type(self.run.error).__name__,
             timestamp=self._now(),
         )
-        stored, entry_id = await self._deliver(message)
+        stored, entry_id = await self._delivery.deliver(message)
         assert isinstance(stored, AssistantMessage)
         self._change(last=Last(message=stored, entry_id=entry_id), added=(stored,), error=None)
         return "message"
@@ -637,17 +559,9 @@ class AgentLoop:
             return
         self._post(FlushHeld(kind="custom"))
         for message in held:
-            self._stream.publish(events.MessageStart(message=message))
-            self._stream.publish(events.MessageEnd(message=message))
+            self._delivery.tell(message)
         for message in held:
-            await self.notify_appended(message)
-
-    async def notify_appended(self, message: Message) -> None:
-        """Handlers of message events are told of a message that is stored already; replacements are ignored (EVT-39)."""
-        if self._host.has("message_start"):
-            await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
-        if self._host.has("message_end"):
-            await self._host.dispatch("message_end", hook_events.MessageEndEvent(message=message))
+            await self._delivery.notify(message)
 
     async def _settle(self) -> None:
         """Every step is done even if one raises (LOOP-33); the first error is the run's."""
@@ -679,61 +593,7 @@ class AgentLoop:
         self._session.rest()
 
     def _now(self) -> int:
-        return self._session.stamps(0).now_ms
-
-
-@attrs.define(eq=False)
-class _Sink:
-    """Folds the items of an answer and shows them."""
-
-    partial: Partial
-    _host: ExtensionHost
-    _stream: EventStream
-    shown: bool = False
-    """Whether `message_start` was sent."""
-    is_closed: bool = False
-    """The message is final; a provider that was given up may still emit."""
-
-    async def emit(self, item: StreamItem) -> None:
-        """Takes one item; what breaks the protocol is dropped and reported (STR-36), what comes after the end is dropped."""
-        if self.is_closed:
-            return
-        folded = fold(self.partial, item)
-        if isinstance(folded, Violation):
-            self._host.report("<provider>", "stream", folded.text)
-            return
-        self.partial = folded
-        event = event_of(folded, item)
-        if event is None or folded.ended is not None:
-            return
-        if not self.shown:
-            self.shown = True
-            message = folded.message
-            if self._host.has("message_start"):
-                await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
-            self._stream.publish(events.MessageStart(message=message))
-        if event.type != "start":
-            if self._host.has("message_update"):
-                update = hook_events.MessageUpdateEvent(partial=folded, assistant_message_event=event)
-                await self._host.dispatch("message_update", update)
-            self._stream.publish(events.MessageUpdate(partial=folded, assistant_message_event=event))
-
-    def finish(self, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
-        """The final message: what arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
-        self.is_closed = True
-        if self.partial.ended is not None:
-            return self.partial.message
-        if aborted:
-            return finish(self.partial, ABORTED_ANSWER)
-        if isinstance(outcome, Failure):
-            return finish(self.partial, Ended("error", outcome.text))
-        return finish(self.partial, NO_TERMINAL)
-
-
-def custom_message(given: hook_events.CustomInput, now_ms: int) -> CustomMessage:
-    """The message of an extension, complete; missing content becomes an empty list (QUE-12)."""
-    content = () if given.content is None else given.content
-    return CustomMessage(custom_type=given.custom_type, content=content, display=given.display, details=given.details, timestamp=now_ms)
+        return self._session.now_ms()
 
 
 def _shown_plan(plan: hook_merges.StartPlan) -> hook_merges.StartPlan:
@@ -742,26 +602,6 @@ def _shown_plan(plan: hook_merges.StartPlan) -> hook_merges.StartPlan:
         return plan
     text, images = hook_merges.prompt_parts(plan.message)
     return attrs.evolve(plan, prompt=text, images=images)
-
-
-def _with_tools_of(options: PromptOptions, live: PromptOptions) -> PromptOptions:
-    """The run's options with the tools as they are now; what handlers wrote about a tool stands."""
-    return attrs.evolve(
-        options,
-        selected_tools=live.selected_tools,
-        tool_snippets=FrozenDict({**live.tool_snippets, **options.tool_snippets}),
-        tool_guidelines=FrozenDict({**live.tool_guidelines, **options.tool_guidelines}),
-    )
-
-
-def _forced(transcript: Sequence[Message], text: str, now_ms: int) -> tuple[Message, ...]:
-    """One leading system message with the forced text and the current tools (PB-5)."""
-    head = collapse(transcript)
-    system = head[0] if head and isinstance(head[0], SystemMessage) else None
-    tools = None if system is None else system.tools_added
-    stamp = now_ms if system is None else system.timestamp
-    rest = head if system is None else head[1:]
-    return (SystemMessage(content=text, tools_added=tools, timestamp=stamp), *rest)
 
 
 _EFFECTS: Final[Mapping[State, Callable[[AgentLoop], Awaitable[On]]]] = {

@@ -19,7 +19,8 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Failure, Limbo, guard, operation, refuse_self_wait
-from camshaft.actors.agent_loop import AgentLoop, custom_message
+from camshaft.actors.agent_loop import AgentLoop
+from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import EventStream, Follower, Listener
 from camshaft.actors.extension_host import ExtensionHost
@@ -52,7 +53,7 @@ from camshaft.kernel.commands import (
     SetQueueMode,
 )
 from camshaft.kernel.errors import Rejection
-from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, MessageEnd, MessageStart, ThinkingLevelChanged
+from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, ThinkingLevelChanged
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import BashExecutionMessage, Block, ImageBlock, Message, ModelMessage, TextBlock, UserMessage
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
@@ -60,6 +61,7 @@ from camshaft.kernel.persistent import FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.run import Operation, PromptStep, Verdict, admit
 from camshaft.kernel.run_data import Run, State
+from camshaft.kernel.starting import custom_message
 from camshaft.kernel.state import Commit, Queued, SessionState
 from camshaft.kernel.tools import RegisteredTool, Signal, with_active
 
@@ -152,6 +154,7 @@ class Seat:
 
     _parts: SeatParts
     _executor: ToolExecutor = attrs.field(init=False)
+    _delivery: Delivery = attrs.field(init=False)
     _flight: _Flight | None = None
     _deferred: deque[Callable[[], Awaitable[Any]]] = attrs.field(factory=deque)
     _sending: int = 0
@@ -162,6 +165,7 @@ class Seat:
 
     def __attrs_post_init__(self) -> None:
         parts = self._parts
+        self._delivery = Delivery(parts.session, parts.host, parts.stream)
         self._executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
 
     # -- reads ---------------------------------------------------------------------------
@@ -517,7 +521,7 @@ class Seat:
         made = custom_message(message, self._now())
         done = self._send(made, trigger_turn, deliver_as)
         if done is None:
-            await self._notify_appended(made)
+            await self._delivery.notify(made)
         return done
 
     def send_message(self, message: CustomInput, trigger_turn: bool | None, deliver_as: str | None) -> None:
@@ -529,8 +533,7 @@ class Seat:
             self._parts.host.report("<runtime>", "send_message", str(error))
             return
         if done is None:
-            self._parts.host.notify("message_start", hook_events.MessageStartEvent(message=made))
-            self._parts.host.notify("message_end", hook_events.MessageEndEvent(message=made))
+            self._delivery.notify_later(made)
 
     def _send(self, message: Any, trigger_turn: bool | None, deliver_as: str | None) -> Receipt | None:
         """The table of QUE-11; None if the message was appended now."""
@@ -553,8 +556,7 @@ class Seat:
         if verdict is Verdict.REFUSE:
             raise CommandRefused(COMPACTING_TEXT)
         self._posted(AppendCustomMessage(message=message))
-        self._parts.stream.publish(MessageStart(message=message))
-        self._parts.stream.publish(MessageEnd(message=message))
+        self._delivery.tell(message)
         return None
 
     def _start_custom(self, message: Message) -> Receipt:
@@ -566,12 +568,6 @@ class Seat:
 
     async def _start_and_wait(self, message: Message) -> None:
         await self._start_custom(message).wait()
-
-    async def _notify_appended(self, message: Message) -> None:
-        if self._parts.host.has("message_start"):
-            await self._parts.host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
-        if self._parts.host.has("message_end"):
-            await self._parts.host.dispatch("message_end", hook_events.MessageEndEvent(message=message))
 
     def send_user_message(self, text: str, images: Sequence[ImageBlock], deliver_as: str | None, expand: bool) -> None:
         """Sends a user message for an extension; returns at once, failures are reported (QUE-13)."""

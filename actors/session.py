@@ -70,6 +70,10 @@ class SessionActor:
             ids[self._fresh_id(ids)] = None
         return Stamps(now_ms=self._clock.now_ms(), ids=tuple(ids))
 
+    def now_ms(self) -> int:
+        """Wall clock, ms since the Unix epoch."""
+        return self._clock.now_ms()
+
     def rest(self) -> None:
         """The log was settled: the next post looks whether somebody else wrote meanwhile."""
         self._rested = True

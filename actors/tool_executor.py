@@ -189,7 +189,7 @@ class ToolExecutor:
             usage=result.usage,
             nested_calls=outcome.nested_calls,
             is_error=outcome.is_error,
-            timestamp=self._session.stamps(0).now_ms,
+            timestamp=self._session.now_ms(),
             duration_ms=outcome.duration_ms,
         )
 

@@ -133,6 +133,12 @@ class RegisteredTool:
 
     definition: ToolDefinition
     source_info: SourceInfo
+    declaration: ToolDeclaration = attrs.field(init=False, eq=False)
+    """The definition's, made once, so that comparing it with what was declared is a look at one object."""
+
+    @declaration.default
+    def _declared(self) -> ToolDeclaration:
+        return self.definition.declaration
 
 
 @attrs.frozen(kw_only=True)
