@@ -150,6 +150,8 @@ class Queues:
     follow_up: tuple[Queued, ...] = ()
     taken: tuple[Queued, ...] = ()
     """Polled for delivery; still count as queued until the delivery is announced (QUE-6)."""
+    announced: tuple[Queued, ...] = ()
+    """Their delivery was announced; one whose entry was refused is queued again when the run settles."""
     next_turn: tuple[Queued, ...] = ()
     """For the starting messages of the next run (LOOP-8)."""
     held: tuple[CustomMessage, ...] = ()
@@ -550,7 +552,10 @@ def _decide_queue(
             return Commit(queues=attrs.evolve(queues, taken=queues.taken + polled, **rest))
         case AnnounceDelivery(input_id=input_id):
             shown = any(item.input_id == input_id and isinstance(item.message, UserMessage) for item in queues.taken)
-            left = attrs.evolve(queues, taken=tuple([item for item in queues.taken if item.input_id != input_id]))
+            open_ = [item for item in queues.announced if state.tree.position(item.entry_id) is None]
+            now = [item for item in queues.taken if item.input_id == input_id]
+            taken = tuple([item for item in queues.taken if item.input_id != input_id])
+            left = attrs.evolve(queues, taken=taken, announced=(*open_, *now))
             return Commit(queues=left, events=(queue_update(attrs.evolve(state, queues=left)),) if shown else ())
         case ClearQueues():
             dropped = queues.steering + queues.follow_up
@@ -638,19 +643,27 @@ def _decide_run(
         case BecomeSettled():
             known = live.run_id is not None and command.outcome is not None
             settled = (SettledRecord(run_id=live.run_id or "", outcome=command.outcome or ""),) if known else ()
-            queues = _untaken(state.queues) if state.queues.taken else None
-            return Commit(records=settled, queues=queues, live=attrs.evolve(live, activity=Activity.SETTLED, signal=False))
+            queues = _undelivered(state)
+            shown = queue_update(attrs.evolve(state, queues=queues))
+            events = () if shown == queue_update(state) else (shown,)
+            now = attrs.evolve(live, activity=Activity.SETTLED, signal=False)
+            return Commit(records=settled, queues=queues, live=now, events=events)
         case BecomeIdle():
             return Commit(live=Live())
         case _:
             assert_never(command)
 
 
-def _untaken(queues: Queues) -> Queues:
-    """Every taken message in front of the queue it came from."""
-    steering = tuple([item for item in queues.taken if item.way == "steer"])
-    others = tuple([item for item in queues.taken if item.way != "steer"])
-    return attrs.evolve(queues, taken=(), steering=steering + queues.steering, follow_up=others + queues.follow_up)
+def _undelivered(state: SessionState) -> Queues:
+    """The queues with every message that was taken, but has no entry, in front of the one it came from."""
+    queues = state.queues
+    if not queues.taken and not queues.announced:
+        return queues
+    refused = [item for item in queues.announced if state.tree.position(item.entry_id) is None]
+    back = [*refused, *queues.taken]
+    steering = tuple([item for item in back if item.way == "steer"])
+    follow_up = tuple([item for item in back if item.way != "steer"])
+    return attrs.evolve(queues, taken=(), announced=(), steering=steering + queues.steering, follow_up=follow_up + queues.follow_up)
 
 
 # -- folding -----------------------------------------------------------------------------
