@@ -48,7 +48,7 @@ CASES = {
     "the file deleted while open": Case(run=enumerations.deleted_while_open, sample=Strides(bytes=499, points=7), full=Strides(bytes=11)),
     "a foreign append while open": Case(run=enumerations.foreign_while_open, sample=Strides(bytes=499, points=7), full=Strides(bytes=31)),
     "two processes in turn": Case(run=enumerations.hand_overs, sample=Strides(bytes=61), full=Strides()),
-    "power loss": Case(run=enumerations.power_loss, sample=Strides(bytes=211, points=17), full=Strides(bytes=23, points=3)),
+    "power loss": Case(run=enumerations.power_loss, sample=Strides(bytes=499, points=2), full=Strides(bytes=43)),
     "power loss after a recovery": Case(
         run=enumerations.power_loss,
         sample=Strides(bytes=307, points=41),
