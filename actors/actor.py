@@ -16,12 +16,12 @@ the only `except Exception`. What happens to what comes out of it:
     KeyboardInterrupt, SystemExit                 travel on
 """
 
-import inspect
 import math
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import CoroutineType
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
@@ -73,7 +73,7 @@ Outcome = Value[T] | Failure | Cut
 async def guard(call: Callable[..., Any], *args: Any, scope: trio.CancelScope | None = None) -> Outcome[Any]:
     """The outcome of `call(*args)`, awaited if it gives an awaitable. `scope`, if given, is entered here and is its own."""
     started = guard_now(call, *args)
-    if isinstance(started, Failure) or not inspect.isawaitable(started.value):
+    if isinstance(started, Failure) or not is_awaitable(started.value):
         return started
     if scope is None:
         return await _awaited(started.value)
@@ -82,6 +82,11 @@ async def guard(call: Callable[..., Any], *args: Any, scope: trio.CancelScope | 
         if not scope.cancel_called:
             return outcome
     return Cut()
+
+
+def is_awaitable(value: object) -> bool:
+    """Whether a call gave something to await; a look at the type, because it is asked after every call."""
+    return type(value) is CoroutineType or hasattr(type(value), "__await__")
 
 
 def guard_now(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:

@@ -11,7 +11,6 @@ hook by name. Fire-and-forget hooks go through a mailbox, in order, whose task e
 while there is something in it. What is left if this actor dies: nothing durable is here.
 """
 
-import inspect
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -19,7 +18,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now
+from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now, is_awaitable
 from camshaft.actors.contexts import CommandContext, ExtensionContext, Generation
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError, setup_of
@@ -202,7 +201,7 @@ class ExtensionHost:
     async def _call(self, handler: Handler, event: Any) -> Outcome[Any]:
         """A sync handler is just called; an async one gets bounds, so that an abort can end it (LOOP-71)."""
         started = guard_now(handler.function, event, self.context())
-        if isinstance(started, Failure) or not inspect.isawaitable(started.value):
+        if isinstance(started, Failure) or not is_awaitable(started.value):
             return started
         signal = self._runtime.run_signal if self._runtime is not None else None
         if signal is None:
@@ -294,7 +293,7 @@ class ExtensionHost:
         outcome = guard_now(function, value)
         if isinstance(outcome, Failure):
             self.report(extension.path, f"events:{channel}", outcome.text, outcome.stack)
-        elif inspect.isawaitable(outcome.value) and self._nursery is not None:
+        elif is_awaitable(outcome.value) and self._nursery is not None:
             self._nursery.start_soon(self._await_listener, extension, channel, outcome.value)
 
     async def _await_listener(self, extension: Extension, channel: str, awaitable: Any) -> None:

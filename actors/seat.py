@@ -160,6 +160,8 @@ class Seat:
     _sending: int = 0
     _sent: trio.Event = attrs.field(factory=trio.Event)
     _forced: str | None = None
+    _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], PromptOptions] | None = None
+    """The prompt options, and the active set and tools they were made from."""
     _closed: bool = False
     _started: bool = False
 
@@ -691,14 +693,19 @@ class Seat:
         return self._parts.continuations_max
 
     def prompt_options(self) -> PromptOptions:
-        """The base options of the system prompt, with the tools as they are now."""
+        """The base options of the system prompt, with the tools as they are now; the same object while those are the same."""
+        known = self._prompt
+        if known is not None and known[0] is self.active_tools and known[1] is self.tools:
+            return known[2]
         active = [self.tools[name].definition for name in self.active_tools if name in self.tools]
-        return attrs.evolve(
+        options = attrs.evolve(
             self._parts.base_prompt,
             selected_tools=tuple([tool.name for tool in active]),
             tool_snippets=FrozenDict({tool.name: " ".join(tool.prompt_snippet.split()) for tool in active if tool.prompt_snippet}),
             tool_guidelines=FrozenDict({tool.name: tool.prompt_guidelines for tool in active if tool.prompt_guidelines}),
         )
+        self._prompt = (self.active_tools, self.tools, options)
+        return options
 
     def force_prompt(self, text: str | None) -> None:
         """What `system_prompt` shows during this run; None: the base options."""

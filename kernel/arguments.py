@@ -12,6 +12,7 @@ import attrs
 from camshaft.kernel.coercion import coerced
 from camshaft.kernel.errors import KernelError
 from camshaft.kernel.persistent import FrozenDict, Json, thaw
+from camshaft.kernel.plain_schemas import fits_plainly
 from camshaft.kernel.schema_errors import errors_of, validator_class
 from camshaft.kernel.schemas import cleaned
 
@@ -32,8 +33,11 @@ def prepared_arguments(tool_name: str, schema: Json, arguments: Json, arguments_
     if arguments_error:
         raise InvalidArguments(f'Invalid arguments for tool "{tool_name}": {arguments_error}')
     try:
+        plain = thaw(arguments)
+        if isinstance(plain, dict) and fits_plainly(schema, plain):
+            return plain
         validator = _prepared(_SameObject(schema)) if isinstance(schema, FrozenDict) else _validator(schema)
-        value = coerced(validator, thaw(arguments))
+        value = coerced(validator, plain)
         errors = errors_of(validator, value)
     except RecursionError:
         raise InvalidArguments(f'Validation failed for tool "{tool_name}":\n  - root: nested too deeply') from None
