@@ -86,6 +86,8 @@ class MemoryLogFiles:
 
     fault: Callable[[Operation], Fault | None] | None = None
     """Asked before each change."""
+    while_blocking: Callable[[], None] | None = None
+    """Called while something blocks: what the loop does while a thread syncs."""
     _contents: dict[int, bytes] = attrs.field(factory=dict)
     _synced: dict[int, int] = attrs.field(factory=dict)
     _names: dict[str, int] = attrs.field(factory=dict)
@@ -191,8 +193,12 @@ class MemoryLogFiles:
         self._safe_names = dict(self._names)
 
     async def blocking(self, job: Callable[[], None]) -> None:
-        """Nothing blocks here, and nothing comes between."""
+        """Nothing blocks here; what others do meanwhile comes before and after."""
+        if self.while_blocking is not None:
+            self.while_blocking()
         job()
+        if self.while_blocking is not None:
+            self.while_blocking()
 
     def close(self, handle: int) -> None:
         """Gives the handle back; also the dead do."""

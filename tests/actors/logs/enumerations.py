@@ -262,6 +262,20 @@ async def hand_overs(history: History, policy: Durability, strides: Strides) -> 
     return counts
 
 
+async def appends_meanwhile(history: History, policy: Durability, strides: Strides) -> Counts:
+    """Commits are appended while syncs run; a crash at every byte."""
+    counts = Counts()
+    life = _life(history, policy)
+    life.files.while_blocking = life.append_meanwhile
+    await life.perform()
+    assert life.failures == 0
+    for photo, promise in crash_states(life, strides):
+        checked(photo, promise, counts)
+        for lost in power_losses(photo, 4999, offset=0):
+            checked(lost, attrs.evolve(promise, powerless=True), counts)
+    return counts
+
+
 def _life(history: History, policy: Durability) -> Life:
     files = files_of(begun(history))
     life = Life(history=history, policy=policy, files=files)

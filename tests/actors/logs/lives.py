@@ -94,6 +94,9 @@ class Life:
     gone: bool = False
     now: int | None = None
     """The commit that is being appended."""
+    _at: int = 0
+    """The next step, and the number of the next commit."""
+    _number: int = 0
     log: JsonlLog | None = None
     fault: Callable[[int, Operation], Fault | None] | None = None
     before_step: Callable[[int], None] | None = None
@@ -131,17 +134,11 @@ class Life:
             self.failures += 1
             self.fault = None
             self.open()
-        number = 0
-        for at, step in enumerate(self.history.steps):
+        while self._at < len(self.history.steps):
+            at = self._at
             if self.before_step is not None:
                 self.before_step(at)
-            try:
-                await self._step(step, number)
-            except StorageError:
-                self.failures += 1
-                self._after_failure(step, number)
-            number += step.kind == "commit"
-            self.now = None
+            await self._performed(self._next())
         assert self.log is not None
         self.log.claim()
         self._read_news()
@@ -150,15 +147,41 @@ class Life:
         except StorageError:
             self.failures += 1
 
+    def append_meanwhile(self) -> None:
+        """The next commit, while a sync of this log runs."""
+        if self._at < len(self.history.steps) and self.history.steps[self._at].kind == "commit":
+            step, number = self._next()
+            self._append(step, number)
+            self.now = None
+
+    def _next(self) -> tuple[Step, int]:
+        step, number = self.history.steps[self._at], self._number
+        self._at += 1
+        self._number += step.kind == "commit"
+        return step, number
+
+    async def _performed(self, numbered: tuple[Step, int]) -> None:
+        step, number = numbered
+        try:
+            await self._step(step, number)
+        except StorageError:
+            self.failures += 1
+            self._after_failure(step, number)
+        self.now = None
+
+    def _append(self, step: Step, number: int) -> None:
+        assert self.log is not None
+        self.now = number
+        self.log.claim()
+        self.log.append(step.entries, step.records, step.decision)
+        self.done.append(number)
+        self._read_news()
+
     async def _step(self, step: Step, number: int) -> None:
         assert self.log is not None
         match step.kind:
             case "commit":
-                self.now = number
-                self.log.claim()
-                self.log.append(step.entries, step.records, step.decision)
-                self.done.append(number)
-                self._read_news()
+                self._append(step, number)
             case "barrier":
                 covered = list(self.done)
                 await self.log.barrier()

@@ -47,6 +47,7 @@ CASES = {
     "failing calls": Case(run=enumerations.failing_calls, sample=Strides(bytes=47, points=7), full=Strides(bytes=3)),
     "the file deleted while open": Case(run=enumerations.deleted_while_open, sample=Strides(bytes=499, points=7), full=Strides(bytes=11)),
     "a foreign append while open": Case(run=enumerations.foreign_while_open, sample=Strides(bytes=499, points=7), full=Strides(bytes=31)),
+    "appends while a sync runs": Case(run=enumerations.appends_meanwhile, sample=Strides(bytes=499), full=Strides(bytes=7)),
     "two processes in turn": Case(run=enumerations.hand_overs, sample=Strides(bytes=61), full=Strides()),
     "power loss": Case(run=enumerations.power_loss, sample=Strides(bytes=499, points=2), full=Strides(bytes=43)),
     "power loss after a recovery": Case(
