@@ -273,6 +273,8 @@ class MoveLeaf:
 
 
 AppendSummary = AppendUsage | AppendContextEdit | AppendCompaction | AppendBranchSummary
+"""What sums up or changes what other entries say."""
+
 Append = AppendMessage | AppendCustomMessage | AppendCustom | AppendSummary | SetLabel | SetName | RecordSelection
 """What adds entries and does nothing else."""
 

@@ -25,6 +25,9 @@ class Diagnostic:
     """From 1; None if it is not about one line."""
     why: str
 
+    def __str__(self) -> str:
+        return self.why if self.line is None else f"line {self.line}: {self.why}"
+
 
 def lines_of(data: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Offset and bytes of each line from `start` on, without LF; no empty last one."""
