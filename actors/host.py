@@ -37,22 +37,15 @@ from camshaft.actors.errors import (
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
 from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
 from camshaft.actors.extension_host import Extension, ExtensionHost
+from camshaft.actors.flights import Receipt
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
 from camshaft.actors.logs.port import Durability, Loaded, Log
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, open_log, session_folder
+from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.runtime import CommandInfo, ToolInfo
-from camshaft.actors.seat import (
-    BUSY_TEXT,
-    NO_MODEL_TEXT,
-    Cleared,
-    PromptRefused,
-    Receipt,
-    Seat,
-    SeatClosed,
-    SeatParts,
-    UnknownModel,
-)
+from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
+from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts
 from camshaft.actors.session import SessionActor, loaded_state
 from camshaft.actors.session_writer import SessionWriter, open_writer
 from camshaft.actors.signal import ABORT_GRACE_S

@@ -54,11 +54,10 @@ def with_tool_patch(
     """
     patch = tool_patch(() if replayed is None else replayed.tools, wanted)
     added, removed = patch.added or None, patch.removed or None
-    places = [index for index, item in enumerate(pending) if isinstance(item.message, SystemMessage)]
-    if places:
-        at = places[-1]
-        patched = attrs.evolve(pending[at].message, tools_added=added, tools_removed=removed)
-        return (*pending[:at], attrs.evolve(pending[at], message=patched), *pending[at + 1 :])
+    for at, item in reversed(list(enumerate(pending))):
+        if isinstance(item.message, SystemMessage):
+            patched = attrs.evolve(item.message, tools_added=added, tools_removed=removed)
+            return (*pending[:at], attrs.evolve(item, message=patched), *pending[at + 1 :])
     if not patch:
         return pending
     message = SystemMessage(content="", tools_added=added, tools_removed=removed, timestamp=now_ms)

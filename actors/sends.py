@@ -1,0 +1,129 @@
+"""Messages that extensions send: the table of QUE-11, and user messages in a person's place (QUE-13).
+
+What an extension calls returns at once; a failure is reported, never raised into it. A user
+message passes the same steps as a prompt, whose `input` handlers may take time; `sends_queued`
+lets a settle boundary wait until everything asked for so far was accepted or refused (EVT-51).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import trio
+
+from camshaft.actors.actor import Failure, Value, guard
+from camshaft.actors.delivery import Delivery
+from camshaft.actors.errors import CommandRefused
+from camshaft.actors.flights import Flights, Receipt
+from camshaft.actors.prompts import COMPACTING_TEXT, Behavior, Given, Prompts
+from camshaft.actors.seat_parts import SeatParts, input_of
+from camshaft.kernel.commands import AppendCustomMessage, Enqueue, Hold
+from camshaft.kernel.hook_events import CustomInput
+from camshaft.kernel.messages import ImageBlock, Message
+from camshaft.kernel.run import Operation, Verdict, admit
+from camshaft.kernel.starting import custom_message
+
+
+@attrs.define(eq=False)
+class Sends:
+    """Sends for the extensions of one conversation, and custom messages for its host."""
+
+    _parts: SeatParts
+    _flights: Flights
+    _prompts: Prompts
+    _delivery: Delivery
+    _sending: int = 0
+    _sent: trio.Event = attrs.field(factory=trio.Event)
+
+    async def send_custom(self, message: CustomInput, *, trigger_turn: bool | None = None, deliver_as: str | None = None) -> Receipt | None:
+        """Sends a custom message by QUE-11; when it is appended at once, handlers have heard of it on return (EVT-39)."""
+        self._prompts.require_open()
+        made = custom_message(message, self._parts.session.now_ms())
+        done = self._send(made, trigger_turn, deliver_as)
+        if done is None:
+            await self._delivery.notify(made)
+        return done
+
+    def send_message(self, message: CustomInput, trigger_turn: bool | None, deliver_as: str | None) -> None:
+        """As `send_custom` for extensions: failures are reported, handlers hear of it later (API-12)."""
+        made = custom_message(message, self._parts.session.now_ms())
+        try:
+            done = self._send(made, trigger_turn, deliver_as)
+        except CommandRefused as error:
+            self._parts.host.report("<runtime>", "send_message", str(error))
+            return
+        if done is None:
+            self._delivery.notify_later(made)
+
+    def _send(self, message: Any, trigger_turn: bool | None, deliver_as: str | None) -> Receipt | None:
+        """The table of QUE-11; None if the message was appended now."""
+        if deliver_as == "nextTurn":
+            commit = self._parts.posted(Enqueue(way="nextTurn", message=message))
+            record = input_of(commit)
+            return Receipt(disposition="queued", input_id=record.input_id, entry_id=record.entry_id)
+        quiet = trigger_turn is False or (trigger_turn is None and not self._parts.state.is_busy)
+        verdict = admit(Operation.CUSTOM_QUIET if quiet else Operation.CUSTOM_TRIGGER, self._parts.state.live.activity)
+        if verdict is Verdict.HOLD:
+            self._parts.posted(Hold(message=message))
+            return Receipt(disposition="queued")
+        if verdict is Verdict.QUEUE:
+            return self._prompts.enqueue("followUp" if deliver_as == "followUp" else "steer", message, None)
+        if verdict is Verdict.START:
+            return self._start_custom(message)
+        if verdict is Verdict.DEFER:
+            self._prompts.deferred.append(lambda: self._start_and_wait(message))
+            return Receipt(disposition="deferred")
+        if verdict is Verdict.REFUSE:
+            raise CommandRefused(COMPACTING_TEXT)
+        self._parts.posted(AppendCustomMessage(message=message))
+        self._delivery.tell(message)
+        return None
+
+    def _start_custom(self, message: Message) -> Receipt:
+        self._prompts.require_open()
+        refused = self._parts.unready()
+        if refused is not None:
+            raise CommandRefused(refused)
+        return self._flights.start("custom", message)
+
+    async def _start_and_wait(self, message: Message) -> None:
+        await self._start_custom(message).wait()
+
+    def send_user_message(self, text: str, images: Sequence[ImageBlock], deliver_as: str | None, expand: bool) -> None:
+        """Sends a user message for an extension; returns at once, failures are reported (QUE-13)."""
+        behavior: Behavior | None = "steer" if deliver_as == "steer" else "followUp" if deliver_as == "followUp" else None
+        given = Given(text=text, images=tuple(images), behavior=behavior, expand=expand, source="extension")
+        if admit(Operation.PROMPT, self._parts.state.live.activity) is Verdict.DEFER:
+            self._prompts.deferred.append(lambda: self._send_user(given, wait=True))
+            return
+        self._sending += 1
+        self._parts.nursery.start_soon(self._counted_send, given)
+
+    async def _counted_send(self, given: Given) -> None:
+        try:
+            await self._send_user(given, wait=False)
+        finally:
+            self._sending -= 1
+            if not self._sending:
+                self._sent.set()
+                self._sent = trio.Event()
+
+    async def _send_user(self, given: Given, *, wait: bool) -> None:
+        outcome = await guard(self._prompts.accept, given)
+        if wait and isinstance(outcome, Value):
+            outcome = await guard(outcome.value.wait)
+        self._report_failed(outcome)
+
+    def _report_failed(self, outcome: Any) -> None:
+        if isinstance(outcome, Failure):
+            self._parts.host.report("<runtime>", "send_user_message", outcome.text)
+
+    async def sends_queued(self) -> None:
+        """Returns when every message that handlers asked to send was accepted or refused (EVT-51)."""
+        while self._sending:
+            await self._sent.wait()
+
+    async def run_deferred(self) -> None:
+        """Runs the next deferred prompt as a whole run; a failure is reported."""
+        outcome = await guard(self._prompts.deferred.popleft())
+        self._report_failed(outcome)
