@@ -43,10 +43,11 @@ bench *args:
 conformance *args:
     @{{ bin }}/python -m pytest tests/conformance "$@"
 
-# interchange with the reference, skipped where it is not installed
+# install the reference from npm and exchange session files with it; skipped where npm cannot
 [no-exit-message]
 reference *args:
-    @{{ bin }}/python -m pytest -m reference "$@"
+    @{{ bin }}/python -m tests.reference.install
+    @{{ bin }}/python -m pytest -rs tests/reference "$@"
 
 # the sweeps that take minutes
 [no-exit-message]

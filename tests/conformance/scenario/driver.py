@@ -49,9 +49,14 @@ Step = Mapping[str, Any]
 def run_scenario(scenario: Mapping[str, Any]) -> dict[str, Any]:
     """The trace of one scenario. Raises TooSlow of Trio if it does not end."""
     with fresh_folders() as folders:
-        if scenario.get("provider") == "http":
-            return trio.run(_run, scenario, folders, RUN_S)
-        return trio.run(_run, scenario, folders, VIRTUAL_RUN_S, clock=MockClock(autojump_threshold=0))
+        return run_scenario_in(folders, scenario)
+
+
+def run_scenario_in(folders: Folders, scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """The same in folders of the caller, who may look at the session files afterwards."""
+    if scenario.get("provider") == "http":
+        return trio.run(_run, scenario, folders, RUN_S)
+    return trio.run(_run, scenario, folders, VIRTUAL_RUN_S, clock=MockClock(autojump_threshold=0))
 
 
 async def _run(scenario: Mapping[str, Any], folders: Folders, limit_s: float) -> dict[str, Any]:
