@@ -93,14 +93,14 @@ def guard_now(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
     """As `guard`, for code that does not await."""
     try:
         return Value(call(*args))
-    except Exception as error:  # the one place where foreign failures become values
+    except Exception as error:  # noqa: BLE001  # the one place where foreign failures become values
         return Failure(_unwrapped(error))
 
 
 async def _awaited(awaitable: Awaitable[T]) -> Value[T] | Failure:
     try:
         return Value(await awaitable)
-    except Exception as error:  # as in guard_now
+    except Exception as error:  # noqa: BLE001  # as in guard_now
         return Failure(_unwrapped(error))
     except trio.Cancelled as cancelled:
         if _is_cancelled():

@@ -8,6 +8,8 @@ not wait for is listed in waits and gates (the session, the stream, the seat).
 
 If this actor dies at an await, the session is as its last post left it. The supervisor starts
 it once more at `settling` with the error, so that the run always ends with `agent_settled`.
+
+Longer than 400 lines: each effect and each action of the table is one short method, and the list is complete.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -8,6 +8,8 @@ walks them. Reads and posts are plain methods; what may take time is awaitable.
 Who waits for whom. A prompt's caller waits for the end of its run, never the other way round;
 cancelling the wait leaves the run alone (SDK-23). Waiting for a run from inside it raises
 SelfWait. What is left if the process dies here: an accepted prompt is an `input` record.
+
+Longer than 400 lines: it is the whole face of a conversation, most of it one line a method.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -44,7 +44,6 @@ from camshaft.kernel.persistent import NotJson
 from camshaft.kernel.projection import ContextEntry, Projection, extend
 from camshaft.kernel.records import Decision
 from camshaft.kernel.state import Queues, SessionState, Stamps
-from camshaft.kernel.tree import Tree
 
 BoundaryKind = Literal["turn_end", "agent_before_settle"]
 
@@ -190,7 +189,7 @@ def _applied(
     for index, item in enumerate(entries):
         draft = _read(item)
         entry_id = ids[index] if ids is not None else PREVIEW_ID.format(index + 1)
-        entry = draft if isinstance(draft, Rejection) else _entry(draft, entry_id, at_ms, now, tree, projection)
+        entry = draft if isinstance(draft, Rejection) else _entry(draft, entry_id, at_ms, now, projection)
         if isinstance(draft, Rejection) or isinstance(entry, Rejection):
             fault = draft if isinstance(draft, Rejection) else entry
             assert isinstance(fault, Rejection)
@@ -214,8 +213,9 @@ def _read(item: object) -> Draft | Rejection:
     return draft
 
 
-def _entry(draft: Draft, entry_id: str, at_ms: int, now: SessionState, tree: Tree, projection: Projection) -> Entry | Rejection:
-    """The entry of one draft on top of `projection`."""
+def _entry(draft: Draft, entry_id: str, at_ms: int, now: SessionState, projection: Projection) -> Entry | Rejection:
+    """The entry of one draft on top of `projection`; `now` is the session without any draft."""
+    tree = projection.tree
     parent = None if projection.leaf is None else tree.id_at(projection.leaf)
     at = iso(at_ms)
     match draft:

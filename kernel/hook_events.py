@@ -1,6 +1,6 @@
 """What handlers are given and what they may return: one event class a hook, one result class where results count."""
 
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 
@@ -11,14 +11,6 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, Json
 from camshaft.kernel.stream import AssistantMessageEvent, Partial
 from camshaft.kernel.tools import ToolResult
-
-
-class HandedOut(list[Any]):
-    """The list a `context` handler gets; remembers what was handed out, so that edits of the list itself show."""
-
-    def __init__(self, items: list[Any]) -> None:
-        super().__init__(items)
-        self.handed: Final = tuple(items)
 
 
 @attrs.frozen(kw_only=True)
@@ -178,7 +170,9 @@ class ContextEvent:
     """The messages of the next request without system messages: a list of thawed copies to edit or replace."""
 
     type: ClassVar[str] = "context"
-    messages: HandedOut
+    messages: list[Any]
+    handed: tuple[Any, ...] = attrs.field(default=(), repr=False)
+    """The copies as they were handed out, in their order, so that edits of the list itself show."""
 
 
 @attrs.frozen(kw_only=True)

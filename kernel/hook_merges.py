@@ -24,7 +24,6 @@ from camshaft.kernel.hook_events import (
     ContextResult,
     ContextWithSystemEvent,
     CustomInput,
-    HandedOut,
     InputEvent,
     InputResult,
     MessageEndEvent,
@@ -220,13 +219,13 @@ def failed_start(plan: StartPlan, event: BeforeAgentStartEvent, _error: str, _no
 def show_context(transcript: tuple[Message, ...]) -> ContextEvent:
     """Every message but system ones, as thawed copies (EVT-28)."""
     shown = [thawed(message) for message in transcript if not isinstance(message, SystemMessage)]
-    return ContextEvent(messages=HandedOut(shown))
+    return ContextEvent(messages=shown, handed=tuple(shown))
 
 
 def merge_context(transcript: tuple[Message, ...], event: ContextEvent, result: ContextResult | None, now: Now) -> Merged:
     """A list of the objects that were shown, in their order, leaves system messages where they are; any other
     list gets one head with the replayed prompt and tools (EVT-28)."""
-    shown = event.messages.handed
+    shown = event.handed
     returned = event.messages if result is None or result.messages is None else result.messages
     if not isinstance(returned, (list, tuple)):
         return Merged(subject=transcript, complaints=(f"context handler returned {returned!r} for messages, not a list",))
