@@ -41,18 +41,15 @@ class Interrupts:
 
     @contextmanager
     def handling(self) -> Iterator[None]:
-        """Handles signals inside the block; to be entered inside Trio's loop."""
+        """Handles signals inside the block; to be entered inside Trio's loop. A hangup that is ignored, by nohup, stays so."""
         self._token = trio.lowlevel.current_trio_token()
-        before = {each: signal.signal(each, self._handle) for each in SIGNALS}
+        heard = [each for each in SIGNALS if each is not signal.SIGHUP or signal.getsignal(each) is not signal.SIG_IGN]
+        before = {each: signal.signal(each, self._handle) for each in heard}
         try:
             yield
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
-
-    def stop_work(self) -> None:
-        """Ends the work in order, as the first signal does, without an exit code of its own."""
-        self.work.cancel()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         self.code = 128 + number

@@ -61,11 +61,14 @@ def job_of(arguments: Arguments, world: World, *, is_terminal: bool) -> Job:
     environment = world.environment
     agent_dir = agent_dir_of(environment)
     try:
-        chosen, found = _session(arguments, environment, agent_dir, os.getcwd())
+        cwd = os.getcwd()
+        chosen, found = _session(arguments, environment, agent_dir, cwd)
         piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace")
-        prompts = prompts_of(piped, arguments.files, arguments.messages, os.getcwd())
+        prompts = prompts_of(piped, arguments.files, arguments.messages, cwd)
     except (sessions.SessionNotFound, InvalidSetting, FileArgumentError) as error:
         raise StartupFailed(str(error)) from None
+    except FileNotFoundError:
+        raise StartupFailed("The working directory does not exist any more; change to one that does") from None
     if is_terminal and not prompts and not arguments.print_ and arguments.mode != "json":
         raise StartupFailed(NOT_INTERACTIVE)
     for warning in (*chosen.warnings, *found.warnings):

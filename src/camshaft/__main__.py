@@ -9,6 +9,9 @@ import sys
 from camshaft import __version__
 from camshaft.extensions_std.frontends.options import HELP, split
 
+INTERRUPTED = 130
+"""Exit code after SIGINT."""
+
 
 def main() -> int:
     """The exit code of this process's arguments."""
@@ -19,9 +22,12 @@ def main() -> int:
     if "--version" in names:
         print(__version__)
         return 0
-    from camshaft.extensions_std.frontends.command_line import run
+    try:
+        from camshaft.extensions_std.frontends.command_line import run
 
-    return run(sys.argv[1:])
+        return run(sys.argv[1:])
+    except KeyboardInterrupt:
+        return INTERRUPTED  # before or after the loop, which has its own way to end (interrupts.py)
 
 
 if __name__ == "__main__":

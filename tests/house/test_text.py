@@ -16,7 +16,7 @@ IGNORE: Final = re.compile(r"# (?:type: ignore|noqa|pragma:).*$", re.MULTILINE)
 EXPLAINED: Final = re.compile(r"# (?:type: ignore\[[\w, -]+\]|noqa: [A-Z0-9, ]+|pragma: no cover)\s+(?:[#-] )?\w")
 """An exception to a rule: its code, and a reason behind it."""
 PAGE: Final = re.compile(r"\b[\w-]+\.md\b")
-FOREIGN_PAGES: Final = {"AGENTS.md", "CLAUDE.md", "SKILL.md", "SYSTEM.md", "APPEND_SYSTEM.md"}
+FOREIGN_PAGES: Final = {"AGENTS.md", "override.md", "CLAUDE.md", "SKILL.md", "SYSTEM.md", "APPEND_SYSTEM.md"}
 """Files that a user has; the product reads them."""
 
 

@@ -19,6 +19,9 @@ PROGRAM: Final = str(Path(sys.executable).with_name("camshaft"))
 LIMIT_S: Final = 60.0
 """A command takes about a second; one that hangs is a failure."""
 
+SETTLE_S: Final = 2.0
+"""In which a killed process is gone."""
+
 
 @attrs.frozen(kw_only=True)
 class Ended:
@@ -112,9 +115,9 @@ class Running:
         return record
 
     async def until(self, type: str, text: str = "") -> dict[str, Any]:
-        """The first record of that type whose JSON holds `text`."""
+        """The first record of that type whose JSON, but for the arguments of a call, holds `text`."""
         while (record := await self.next_record()) is not None:
-            if record["type"] == type and text in json.dumps(record):
+            if record["type"] == type and text in json.dumps({**record, "args": None}):
                 return record
         raise AssertionError(f"no {type} with {text!r} among {[each['type'] for each in self.records]}")
 
@@ -186,6 +189,31 @@ async def serving(where: Place, *replies: Reply) -> AsyncGenerator[ScriptedServe
     async with scripted_server(*replies) as server:
         where.configure(server.base_url)
         yield server
+
+
+# -- processes ---------------------------------------------------------------------------
+
+
+async def left_by(where: Place) -> list[str]:
+    """Command lines of the processes that began in this place and still run; a killed one gets a moment to end."""
+    found = _living(where)
+    with trio.move_on_after(SETTLE_S):
+        while found:
+            await trio.sleep(0.01)  # nobody tells when a process of another is gone
+            found = _living(where)
+    return found
+
+
+def _living(where: Place) -> list[str]:
+    mark = f"HOME={where.home}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue  # it ended while we looked
+    return found
 
 
 # -- session files -----------------------------------------------------------------------
