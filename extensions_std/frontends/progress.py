@@ -169,7 +169,8 @@ class Progress:
         clear, self._has_status = _CLEAR if self._has_status else "", False
         status = ""
         if with_status and self._out.is_terminal and not self._is_line_open and not self._is_settled and self._doing:
-            status, self._has_status = self._status(), True
+            # One row: only one can be cleared.
+            status, self._has_status = self._status()[: self._out.columns - 1], True
         if clear or text or status:
             await self._out.write(f"{clear}{text}{status}".encode("utf-8", "replace"))
 

@@ -20,6 +20,9 @@ OUT: Final = 1
 ERR: Final = 2
 """Descriptors."""
 
+COLUMNS: Final = 80
+"""Width of a terminal that does not tell."""
+
 
 @attrs.define(eq=False)
 class Output:
@@ -32,6 +35,14 @@ class Output:
 
     def __attrs_post_init__(self) -> None:
         self.is_terminal = os.isatty(self.fd)
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal now; 80 where there is none."""
+        try:
+            return os.get_terminal_size(self.fd).columns or COLUMNS
+        except OSError:
+            return COLUMNS
 
     async def write(self, content: bytes) -> None:
         """Returns when everything is written. Raises OSError, BrokenPipeError for one, when nobody can read it any more."""

@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 import pytest
 
-from tests.extensions_std.frontends.command import Place, camshaft, chunk, running, says, serving
+from tests.extensions_std.frontends.command import Place, calls, camshaft, chunk, messages, running, says, serving
 from tests.extensions_std.providers.sse_server import Reply
 
 pytestmark = pytest.mark.slow
@@ -247,6 +247,35 @@ async def test_a_server_that_is_not_there_is_told(where: Place) -> None:
 
     assert (ended.code, ended.out) == (1, "")
     assert "127.0.0.1" in ended.err or "onnect" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments", "part"),
+    [
+        ("raise ValueError('not today')", {}, "not today"),
+        ("return 5", {}, "result"),
+        ("return {'content': 'text'}", {}, "content"),
+        ("return {'nix': 1}", {}, "nix"),
+        ("print('x' * 100_000); return {'content': [{'type': 'text', 'text': 'x' * 1_000_000}]}", {}, "xxx"),
+        ("return {}", {"path": 5}, "Validation failed"),
+    ],
+    ids=["raises", "returns no result", "returns no blocks", "returns an unknown field", "floods", "gets malformed arguments"],
+)
+async def test_a_tool_that_misbehaves_answers_its_call(where: Place, body: str, arguments: dict[str, object], part: str) -> None:
+    parameters = '{"type": "object", "properties": {"path": {"type": "object"}}}'
+    where.write(
+        "tool.py",
+        f"async def execute(call_id, params, signal, on_update, ctx):\n    {body}\n"
+        f"def setup(api):\n    api.register_tool({{'name': 'odd', 'description': '', 'parameters': {parameters}, 'execute': execute}})\n",
+    )
+
+    async with serving(where, calls(("odd", arguments)), says("So be it.")):
+        ended = await camshaft(where, "-e", str(where.home / "tool.py"), "go")
+
+    (session,) = where.session_files()
+    (result,) = [message for message in messages(session) if message["role"] == "toolResult"]
+    assert (ended.code, ended.out) == (0, "So be it.\n"), ended.err
+    assert part in str(result["content"])
 
 
 async def test_a_session_of_another_folder_is_named_but_not_opened(where: Place) -> None:
