@@ -1,8 +1,8 @@
 """Work records: facts about work in flight that no entry shows yet (the side file).
 
 A record is written before the effect it announces and names the ids of the entries that
-will settle it; when those entries exist it is discharged by itself. See
-`design/` for the commit protocol.
+will settle it; when those entries exist it is discharged by itself. `design/log.md` has the
+commit protocol.
 """
 
 from typing import ClassVar, Literal

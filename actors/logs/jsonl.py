@@ -1,6 +1,6 @@
 """The JSONL store: one session in one file of lines, with a side file for work in flight.
 
-Theory of operation (the page on the commit protocol in `design/` has it rule by rule and crash
+Theory of operation (`design/log.md` has it rule by rule and crash
 by crash). A commit is one write, and that write is its commit point:
 
 * one entry: a write to the session file, records beside it follow in the side file;
