@@ -112,11 +112,13 @@ class _Chain:
     taken: set[str] = attrs.field(factory=set)
 
     def linked(self, entry: dict[str, Json], number: int, diagnostics: list[Diagnostic]) -> dict[str, Json]:
-        """The entry with its id, its parent, and a kept id in place of a kept index."""
+        """The entry with its id, its parent, and a kept id in place of a kept index; its own one keeps nothing (SES-27)."""
         own = self.new_id()
         while own in self.taken:
             own = self.new_id()
         linked = {**entry, "id": own, "parentId": self.ids[-1] if self.ids else None}
+        self.taken.add(own)
+        self.ids.append(own)
         kept = entry.get("firstKeptEntryIndex")
         if entry.get("type") == "compaction" and isinstance(kept, (int, float)) and not isinstance(kept, bool):
             del linked["firstKeptEntryIndex"]
@@ -124,6 +126,4 @@ class _Chain:
                 linked["firstKeptEntryId"] = self.ids[int(kept) - 1]
             else:
                 diagnostics.append(Diagnostic(number, f"firstKeptEntryIndex {kept!r} is no earlier entry; nothing is kept"))
-        self.taken.add(own)
-        self.ids.append(own)
         return linked

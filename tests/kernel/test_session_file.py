@@ -217,7 +217,7 @@ def test_a_first_version_file_gets_ids_parents_and_a_kept_id() -> None:
 
 
 @pytest.mark.rule("SES-12")
-@pytest.mark.parametrize("index", [0, 2, 3, 99, -1, 0.5])
+@pytest.mark.parametrize("index", [0, 3, 99, -1, 0.5])
 def test_a_kept_index_that_is_no_earlier_entry_keeps_nothing(index: float) -> None:
     compacted = {"type": "compaction", "timestamp": TIME, "summary": "S", "firstKeptEntryIndex": index, "tokensBefore": 1}
 
@@ -226,6 +226,17 @@ def test_a_kept_index_that_is_no_earlier_entry_keeps_nothing(index: float) -> No
     assert read.rewritten is not None
     assert b"firstKept" not in read.rewritten
     assert [diagnostic.line for diagnostic in read.diagnostics] == [3]
+
+
+@pytest.mark.rule("SES-12", "SES-27")
+def test_a_compaction_that_keeps_itself_keeps_nothing_and_says_so_with_its_own_id() -> None:
+    compacted = {"type": "compaction", "timestamp": TIME, "summary": "S", "firstKeptEntryIndex": 2, "tokensBefore": 1}
+
+    read = migrated([line(), compacted])
+
+    assert read.rewritten is not None
+    assert b'"firstKeptEntryId":"n2"' in read.rewritten
+    assert read.diagnostics == ()
 
 
 def test_a_new_id_that_is_taken_is_drawn_again() -> None:
