@@ -284,19 +284,23 @@ async def open_kernel(*, world: World | None = None, limits: Limits | None = Non
     """A kernel for the length of the block; leaving it closes every conversation in order.
 
     When the scope around is cancelled, what runs is ended at once instead of after the grace (LOOP-71).
-    What the block raises comes out as it is, in no group.
+    What the block raises comes out as it is, in no group. A `world` that is handed in stays its owner's:
+    its connections are not closed here.
     """
+    ours = real_world() if world is None else world
     crash: BaseExceptionGroup[BaseException] | None = None
     try:
         async with trio.open_nursery() as around:
             nursery: trio.Nursery = await around.start(_hold_nursery)
-            kernel = Kernel(world or real_world(), limits or Limits(), nursery, Limbo(nursery))
+            kernel = Kernel(ours, limits or Limits(), nursery, Limbo(nursery))
             try:
                 yield kernel
             finally:
                 is_cancelled = trio.current_effective_deadline() == -math.inf
                 with trio.CancelScope(shield=True):
                     await kernel.close(at_once=is_cancelled)
+                    if world is None:
+                        await ours.http.aclose()
                 nursery.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         crash = group

@@ -94,6 +94,9 @@ class Http(Protocol):
         Leaving the context closes what was not read. It must be left in the task that entered it.
         """
 
+    async def aclose(self) -> None:
+        """Closes idle connections. The next request opens new ones."""
+
 
 @attrs.frozen
 class _Response:

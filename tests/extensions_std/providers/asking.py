@@ -122,6 +122,9 @@ class FakeHttp:
     answers: Sequence[FakeResponse | HttpFailed]
     requests: list[HttpRequest] = attrs.field(factory=list)
 
+    async def aclose(self) -> None:
+        """Nothing is kept open."""
+
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncGenerator[HttpResponse, None]:
         """The next answer."""
