@@ -3,9 +3,15 @@
 Theory of operation. The preview (STR-25) is a loop over the text with an explicit stack of
 open containers, never a recursion. At each moment the innermost container wants either a key
 or a value; what reads as neither is skipped, a word at a time, so that `None` never shows the
-`n` of `null`. A key is kept until its value is known and dropped with a value that is not
-JSON. Containers freeze as they close, so the result costs no second walk. Every character is
-passed once, and nothing raises.
+`n` of `null`. A word ends at a blank, a bracket, a comma, a colon or a quote; either closing
+bracket closes the innermost container. A key is kept until its value is known and dropped
+with a value that is not JSON; a container where a key belongs is read and dropped. Containers
+freeze as they close, so the result costs no second walk. Every character is passed once, and
+nothing raises.
+
+A beginning of a literal shows its value while it is the last thing of the text. If a piece of
+the stream ended there and the word ended too (`tru`, then `,`), what was shown stays until the
+next value of that container begins or the container closes, so that a preview does not flicker.
 
 The final parse (STR-26) never uses that preview: truncated text must not run as a call. It is
 strict, but for two repairs inside strings that models need often.
@@ -14,6 +20,8 @@ strict, but for two repairs inside strings that models need often.
 import json
 import math
 import re
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import attrs
@@ -25,15 +33,15 @@ DEPTH_MAX: Final = 128
 that walks arguments afterwards (freezing, coercion, validation) recurses."""
 
 _DROPPED: Final = object()
-"""What reads as a value but is none JSON can hold."""
+"""What reads as a value but is none JSON can hold; nothing to show."""
 
 _PLAIN: Final = re.compile(r'[^"\\]*')
 _ESCAPE: Final = re.compile(r'\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))')
 _UNFINISHED: Final = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _ESCAPED: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
-_WORD: Final = re.compile(r"[\w$.+-]+|.", re.DOTALL)
-_NUMBER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?(?:[eE][+-]?\Z|[eE][+-]?(?![\w$.+-]))?")
+_WORD: Final = re.compile(r'[^ \t\n\r{}\[\],:"]+')
+_NUMBER: Final = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?(?:([eE][+-]?[0-9]+)|([eE][+-]?))?")
 _LITERALS: Final = (("true", True), ("false", False), ("null", None))
 _OPENERS: Final = {"{": dict, "[": list}
 _REPAIR: Final = re.compile(r'"|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|\\|[\x00-\x1f]')
@@ -42,12 +50,15 @@ _PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _KINDS: Final = ((bool, "a boolean"), (type(None), "null"), (str, "text"), ((int, float), "a number"), ((list, tuple), "an array"))
 
 
-def preview(text: str) -> FrozenDict:
-    """What `text` shows of an object so far; `{}` until one has begun and for any other root. O(len(text))."""
+def preview(text: str, pieces: Sequence[str] = ()) -> FrozenDict:
+    """What `text` shows of an object so far; `{}` until one has begun and for any other root. O(len(text)).
+
+    `pieces` is the text as it arrived, if it came in several.
+    """
     start = _root_start(text)
     if start is None:
         return EMPTY
-    return _Reader(text=text, at=start + 1).read()
+    return _Reader(text=text, pieces=pieces, at=start + 1).read()
 
 
 def final_arguments(text: str) -> tuple[FrozenDict, str | None]:
@@ -130,38 +141,28 @@ def _root_start(text: str) -> int | None:
     """Where the root object opens, or None. Any other value that comes first is the root."""
     at = 0
     while at < len(text):
-        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]  # matches the empty text everywhere
-        if text.startswith("{", at):
+        if text[at] == "{":
             return at
-        if text.startswith(("[", '"'), at):
+        word = _WORD.match(text, at)
+        if text[at] in '["' or (word is not None and _scalar(word[0], is_last=False) is not _DROPPED):
             return None
-        value, end = _scalar(text, at)
-        if end > at and value is not _DROPPED:
-            return None
-        at = max(end, at + 1)
+        at = at + 1 if word is None else word.end()
     return None
 
 
-def _scalar(text: str, at: int) -> tuple[Any, int]:
-    """A number or literal at `at` and where it ends; `_DROPPED` with the end of the skipped word if it is none."""
-    number = _NUMBER.match(text, at)
-    if number is not None and number.end() == _word_end(text, at):
-        return _number(number), number.end()
-    for word, value in _LITERALS:
-        if text.startswith(word, at) and _word_end(text, at) == at + len(word):
-            return value, at + len(word)
-        if len(text) - at < len(word) and at < len(text) and word.startswith(text[at : at + len(word)]):
-            return value, len(text)
-    return _DROPPED, _word_end(text, at)
-
-
-def _word_end(text: str, at: int) -> int:
-    found = _WORD.match(text, at)
-    return at if found is None else found.end()
+def _scalar(word: str, *, is_last: bool) -> Any:
+    """The number or literal that `word` is, or begins if nothing follows it yet; `_DROPPED` if it is none."""
+    number = _NUMBER.fullmatch(word)
+    if number is not None and (is_last or number[4] is None):
+        return _number(number)
+    for literal, value in _LITERALS:
+        if word == literal or (is_last and literal.startswith(word)):
+            return value
+    return _DROPPED
 
 
 def _number(found: re.Match[str]) -> Any:
-    whole, fraction, exponent = found.groups()
+    whole, fraction, exponent, _ = found.groups()
     if fraction is None and exponent is None:
         try:
             return int(whole)
@@ -176,9 +177,14 @@ class _Reader:
     """One preview under way: position, open containers, and the key each open object waits with."""
 
     text: str
+    pieces: Sequence[str]
     at: int
     stack: list[Any] = attrs.field(factory=lambda: [{}])
     keys: list[str | None] = attrs.field(factory=lambda: [None])
+    left: tuple[str | None, Any] | None = None
+    """Key and value that a word showed before it turned out to be none; of the innermost container."""
+    ends: frozenset[int] | None = None
+    """Where pieces end; made when first asked for."""
 
     def read(self) -> FrozenDict:
         """The root object, as far as the text goes."""
@@ -186,6 +192,9 @@ class _Reader:
             self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]  # matches the empty text everywhere
             if self.at < len(self.text) and not self._step():
                 break
+        if self.left is not None:
+            self.keys[-1], value = self.left
+            self._put(value)
         while len(self.stack) > 1:
             self._close()
         return FrozenDict(self.stack[0])
@@ -193,18 +202,29 @@ class _Reader:
     def _step(self) -> bool:
         """Takes one token; False when the root has closed or nesting is too deep."""
         character = self.text[self.at]
-        is_object = isinstance(self.stack[-1], dict)
-        if character == ("}" if is_object else "]"):
-            self.keys[-1] = None
+        if character in "}]":
             self.at += 1
+            self.left = None
             if len(self.stack) == 1:
                 return False
             self._close()
             return True
-        if is_object and self.keys[-1] is None:
+        if character in _OPENERS:
+            return self._open(_OPENERS[character]())
+        if isinstance(self.stack[-1], dict) and self.keys[-1] is None:
             self._key(character)
-            return True
-        return self._value(character, is_object)
+        else:
+            self._value(character)
+        return True
+
+    def _open(self, container: Any) -> bool:
+        if len(self.stack) == DEPTH_MAX:
+            return False
+        self.left = None
+        self.stack.append(container)
+        self.keys.append(None)
+        self.at += 1
+        return True
 
     def _key(self, character: str) -> None:
         if character != '"':
@@ -213,36 +233,40 @@ class _Reader:
         key, complete = self._string()
         if complete:
             self.keys[-1] = key
-            self.at = _BLANK.match(self.text, self.at).end()  # type: ignore[union-attr]  # matches the empty text everywhere
-            if self.text.startswith(":", self.at):
-                self.at += 1
 
-    def _value(self, character: str, is_object: bool) -> bool:
-        if character in _OPENERS:
-            if len(self.stack) == DEPTH_MAX:
-                return False
-            self.stack.append(_OPENERS[character]())
-            self.keys.append(None)
+    def _value(self, character: str) -> None:
+        if character in ",:":
+            self.keys[-1] = None if character == "," else self.keys[-1]
             self.at += 1
         elif character == '"':
+            self.left = None
             self._put(self._string()[0])
-        elif character in ",:]}":
-            self.keys[-1] = None
-            self.at += 1
         else:
-            value, self.at = _scalar(self.text, self.at)
-            self._put(value)
-        return True
+            self._word()
+
+    def _word(self) -> None:
+        word = _WORD.match(self.text, self.at)
+        assert word is not None  # every other character was taken before
+        self.left, self.at, key = None, word.end(), self.keys[-1]
+        value = _scalar(word[0], is_last=self.at == len(self.text))
+        if value is _DROPPED and (shown := _scalar(word[0], is_last=True)) is not _DROPPED and self._ends_piece():
+            self.left = (key, shown)
+        self._put(value)
+
+    def _ends_piece(self) -> bool:
+        if self.ends is None:
+            self.ends = frozenset(accumulate(map(len, self.pieces)))
+        return self.at in self.ends
 
     def _put(self, value: Any) -> None:
         container, key = self.stack[-1], self.keys[-1]
         self.keys[-1] = None
         if value is _DROPPED:
             return
-        if isinstance(container, dict):
-            container[key] = value
-        else:
+        if isinstance(container, list):
             container.append(value)
+        elif key is not None:
+            container[key] = value
 
     def _close(self) -> None:
         """Freezes the innermost container into the one around it."""

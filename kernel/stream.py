@@ -30,7 +30,7 @@ import attrs
 
 from camshaft.kernel.messages import FAILED, AssistantMessage, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage
 from camshaft.kernel.partial_json import final_arguments, joined_halves, preview
-from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 # -- items -------------------------------------------------------------------------------
 
@@ -99,11 +99,12 @@ class ThinkingEnded:
 
 @attrs.frozen
 class ToolCallStarted:
-    """A tool call begins; its arguments follow as pieces of JSON text."""
+    """A tool call begins; its arguments follow as pieces of JSON text, or stand as given here if no text follows."""
 
     index: int
     id: str
     name: str
+    arguments: FrozenDict = EMPTY
 
 
 @attrs.frozen
@@ -255,11 +256,11 @@ class _Block:
     @cached_property
     def shown(self) -> TextBlock | ThinkingBlock | ToolCall:
         """The block as a snapshot shows it."""
-        return self.closed or _with_text(self.opened, self.chunks.text(self.count))
+        return self.closed or _with_text(self.opened, self.chunks, self.count)
 
     def ended(self) -> TextBlock | ThinkingBlock | ToolCall:
         """The block if nothing follows."""
-        return self.closed or _completed(self.opened, self.chunks.text(self.count))
+        return self.closed or _completed(self.opened, self.chunks, self.count)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -388,6 +389,8 @@ def _open(partial: Partial, item: TextStarted | ThinkingStarted | ToolCallStarte
         return Violation(f"{name} before Started")
     if item.index != count:
         return Violation(f"{name} with index {item.index!r}; the next block has index {count}")
+    if isinstance(item, ToolCallStarted) and not isinstance(item.arguments, FrozenDict):
+        return Violation(f"ToolCallStarted for block {item.index} with arguments {item.arguments!r}, which are no FrozenDict")
     block = _Block(index=count, opened=_opened(item))
     return Partial(attrs.evolve(partial._frame, blocks=(*_blocks_of(partial), block)), block)
 
@@ -516,20 +519,25 @@ def _opened(item: TextStarted | ThinkingStarted | ToolCallStarted) -> TextBlock 
         return TextBlock(text="", text_signature=item.text_signature)
     if isinstance(item, ThinkingStarted):
         return ThinkingBlock(thinking=item.thinking, thinking_signature=item.thinking_signature, redacted=item.redacted)
-    return ToolCall(id=item.id, name=item.name)
+    return ToolCall(id=item.id, name=item.name, arguments=item.arguments)
 
 
-def _with_text(opened: TextBlock | ThinkingBlock | ToolCall, text: str) -> TextBlock | ThinkingBlock | ToolCall:
+def _with_text(opened: TextBlock | ThinkingBlock | ToolCall, chunks: _Chunks, count: int) -> TextBlock | ThinkingBlock | ToolCall:
+    """The block with its first `count` chunks; arguments given at the start show until there is text."""
+    text = chunks.text(count)
     if isinstance(opened, TextBlock):
         return attrs.evolve(opened, text=text)
     if isinstance(opened, ThinkingBlock):
         return attrs.evolve(opened, thinking=opened.thinking + text)
-    return attrs.evolve(opened, arguments=preview(text))
+    return attrs.evolve(opened, arguments=preview(text, chunks.chunks[:count])) if text else opened
 
 
-def _completed(opened: TextBlock | ThinkingBlock | ToolCall, text: str) -> TextBlock | ThinkingBlock | ToolCall:
+def _completed(opened: TextBlock | ThinkingBlock | ToolCall, chunks: _Chunks, count: int) -> TextBlock | ThinkingBlock | ToolCall:
     if not isinstance(opened, ToolCall):
-        return _with_text(opened, text)
+        return _with_text(opened, chunks, count)
+    text = chunks.text(count)
+    if not text:
+        return opened
     arguments, error = final_arguments(text)
     return attrs.evolve(opened, arguments=arguments, arguments_error=error)
 
@@ -538,7 +546,7 @@ def _closed(block: _Block, item: TextEnded | ThinkingEnded | ToolCallEnded) -> T
     """The finished block: what the item says wins over what the deltas gave."""
     if isinstance(item, ToolCallEnded) and item.tool_call is not None:
         return item.tool_call
-    done = _completed(block.opened, block.chunks.text(block.count))
+    done = _completed(block.opened, block.chunks, block.count)
     if isinstance(item, TextEnded) and isinstance(done, TextBlock):
         text = done.text if item.content is None else joined_halves(item.content)
         return attrs.evolve(done, text=text, text_signature=item.text_signature or done.text_signature)

@@ -18,8 +18,10 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.api import (
+    EMPTY,
     NO_USAGE,
     Ended,
+    FrozenDict,
     Model,
     Noted,
     StreamItem,
@@ -210,9 +212,8 @@ class ChunkReader:
         name = body.get("name") if isinstance(body.get("name"), str) else ""
         call = self._call_of(piece)
         if call is None:
-            call = self._open_call(piece, name or "", items)
-            if is_custom:
-                call.held_by = self._grammars.get(call.name, UNKNOWN_TOOL_PROPERTY)
+            held_by = self._grammars.get(name or "", UNKNOWN_TOOL_PROPERTY) if is_custom else None
+            call = self._open_call(piece, name or "", held_by, items)
         self._learn(call, piece, name or "")
         said = body.get("input" if is_custom else "arguments")
         self._grow(call, said if isinstance(said, str) else "", items)
@@ -235,15 +236,15 @@ class ChunkReader:
             self._by_index[index] = found
         return found
 
-    def _open_call(self, piece: Mapping[str, Any], name: str, items: list[StreamItem]) -> _Call:
+    def _open_call(self, piece: Mapping[str, Any], name: str, held_by: str | None, items: list[StreamItem]) -> _Call:
         id = piece.get("id")
         is_real = isinstance(id, str) and bool(id) and not self._is_taken(str(id))
-        call = _Call(index=len(self._blocks), id=str(id) if is_real else self._made_id(), is_real=is_real, name=name)
+        call = _Call(index=len(self._blocks), id=str(id) if is_real else self._made_id(), is_real=is_real, name=name, held_by=held_by)
         self._blocks.append(call)
         index = piece.get("index")
         if isinstance(index, int):
             self._by_index[index] = call
-        items.append(ToolCallStarted(call.index, call.id, call.name))
+        items.append(ToolCallStarted(call.index, call.id, call.name, EMPTY if held_by is None else FrozenDict({held_by: ""})))
         return call
 
     def _learn(self, call: _Call, piece: Mapping[str, Any], name: str) -> None:

@@ -24,7 +24,7 @@ from camshaft.extensions_std.providers.openai_completions import API, Completion
 from camshaft.kernel.codec import decode_message, encode
 from camshaft.kernel.messages import AssistantMessage
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import EMPTY, freeze
+from camshaft.kernel.persistent import EMPTY, freeze, thaw
 from camshaft.kernel.stream import AssistantMessageEvent, Ended, StreamItem, Violation, begin, event_of, fold
 from tests.extensions_std.providers.sse_server import Reply, ScriptedServer, scripted_server
 
@@ -152,7 +152,7 @@ def _event(event: AssistantMessageEvent) -> dict[str, Any]:
         done["toolCall"] = encode(event.tool_call)
     if event.type == "toolcall_delta":
         assert event.content_index is not None
-        done["arguments"] = encode(event.partial.content[event.content_index])["arguments"]
+        done["arguments"] = thaw(encode(event.partial.content[event.content_index])["arguments"])
     return done
 
 

@@ -12,17 +12,6 @@ from tests.conformance.run_wire import run_case
 REQUESTS: Final = json.loads((DATA / "wire" / "requests-completions.json").read_text("utf-8"))["cases"]
 STREAMS: Final = json.loads((DATA / "wire" / "streams-completions.json").read_text("utf-8"))["cases"]
 
-OPEN: Final = {
-    "cc-tool-call-partials": "the preview drops a cut literal at a comma, where the reference still shows it",
-    "cc-custom-tool": "no stream item opens a call with arguments, so the first preview of a grammar call lacks its empty text",
-}
-"""Cases that differ in previews only; final messages are as recorded."""
-
-
-def _streams() -> list[Any]:
-    marks = {name: (pytest.mark.xfail(reason=reason, strict=False),) for name, reason in OPEN.items()}
-    return [pytest.param(case, id=case["name"], marks=marks.get(case["name"], ())) for case in STREAMS]
-
 
 @pytest.mark.parametrize("case", REQUESTS, ids=[case["name"] for case in REQUESTS])
 def test_request_is_sent_as_recorded(case: dict[str, Any]) -> None:
@@ -31,7 +20,7 @@ def test_request_is_sent_as_recorded(case: dict[str, Any]) -> None:
     assert comparing("compare_wire").compare_request(case, case["expect"], result) is None
 
 
-@pytest.mark.parametrize("case", _streams())
+@pytest.mark.parametrize("case", STREAMS, ids=[case["name"] for case in STREAMS])
 def test_reply_is_read_as_recorded(case: dict[str, Any]) -> None:
     result = trio.run(run_case, "streams", case)
 

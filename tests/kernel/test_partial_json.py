@@ -35,12 +35,45 @@ PREVIEWS: list[tuple[str, Any]] = [
     ('{"a":1 "b":2}', {"a": 1, "b": 2}),
     ('{"a":1}{"b":2}', {"a": 1}),
     ('{"a":{"b":}', {"a": {}}),
+    ('{"a":[1}2],"b":2', {"a": [1]}),
+    ('{"a":{]1},"b":2', {"a": {}}),
+    ('{{"b":1},"c":2', {"c": 2}),
+    ('{["b":1],"c":2', {"c": 2}),
+    ('{"a"::2', {"a": 2}),
+    ('{"a"[1', {"a": [1]}),
+    ('{"a":1e,"b":[2e+,3]', {"b": [3]}),
+    ('{"a":1e', {"a": 1}),
+    ('{"a":1/,"b":2\\', {}),
+    ('{"a":[x{"b":2', {"a": [{"b": 2}]}),
+    ('{"a":[1x"y" 2', {"a": ["y", 2]}),
+    ('1x {"a":1', {"a": 1}),
+    ('1 {"a":1', {}),
+    ('{"a":[tru,', {"a": []}),
+]
+
+PIECES: list[tuple[list[str], Any]] = [
+    (['{"a":[tru', ","], {"a": [True]}),
+    (['{"a":[tru', ", ", "1."], {"a": []}),
+    (['{"a":[tr', "u,"], {"a": []}),
+    (['{"a":[tru', "]"], {"a": []}),
+    (['{"a":[1e', ","], {"a": [1]}),
+    (['{"a":tru', ',"b":'], {"a": True}),
+    (['{"a":tru', ',"b":2'], {"b": 2}),
+    (['{"a":1,"a":tru', ","], {"a": True}),
+    (['{"a":1,"a":tru', ",", '"b":[]'], {"a": 1, "b": []}),
+    (['{"a":tru', ", {"], {}),
+    (['{"a":{"b":nul', ",", "}"], {"a": {}}),
 ]
 
 
 @pytest.mark.parametrize(("text", "shown"), PREVIEWS)
 def test_preview_shows_what_reads_as_json_so_far(text: str, shown: Any) -> None:
     assert json.loads(json.dumps(preview(text))) == shown
+
+
+@pytest.mark.parametrize(("pieces", "shown"), PIECES)
+def test_value_shown_at_the_end_of_a_piece_stays_until_the_next_one_begins(pieces: list[str], shown: Any) -> None:
+    assert json.loads(json.dumps(preview("".join(pieces), pieces))) == shown
 
 
 @given(OBJECT)
@@ -116,7 +149,15 @@ def test_nesting_is_bounded_in_both_parses() -> None:
 @pytest.mark.slow
 def test_cost_is_linear_in_the_text() -> None:
     """Texts that could make a careless parser look back or ahead again and again."""
-    shapes = ['{"a":"' + "x\\" * 10_000, '{"a":"' + "\\u00e9" * 10_000, "{" + '"k":1,' * 10_000, "n" * 20_000, "1" * 20_000, '{"' * 10_000]
+    shapes = [
+        '{"a":"' + "x\\" * 10_000,
+        '{"a":"' + "\\u00e9" * 10_000,
+        "{" + '"k":1,' * 10_000,
+        "n" * 20_000,
+        "1" * 20_000,
+        '{"' * 10_000,
+        '{"k":' + "t," * 10_000,
+    ]
 
     for shape in shapes:
         short, long = (min(_cost(shape[:1] + shape[1:] * times) for _ in range(3)) for times in (1, 8))
@@ -125,7 +166,7 @@ def test_cost_is_linear_in_the_text() -> None:
 
 def _cost(text: str) -> float:
     begun = time.process_time()
-    preview(text)
+    preview(text, list(text))
     return time.process_time() - begun
 
 

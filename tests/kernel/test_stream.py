@@ -138,6 +138,21 @@ def test_arguments_are_previewed_while_they_stream_and_strict_at_the_end() -> No
     assert (cut.message.tool_calls[0].arguments_error or "").endswith('\n\nReceived arguments:\n{"path":"a')
 
 
+def test_arguments_given_at_the_start_show_until_text_arrives_and_stand_without_any() -> None:
+    begun = folded(Started(), ToolCallStarted(0, "c1", "patch", FrozenDict({"body": ""})), ToolCallDelta(0, ""))
+    grown = folded(ToolCallDelta(0, '{"body":"a'), start=begun)
+
+    shown = [_call(each).arguments for each in (begun, grown, folded(ToolCallEnded(0), start=begun))]
+
+    assert shown == [{"body": ""}, {"body": "a"}, {"body": ""}]
+
+
+def _call(partial: Partial) -> ToolCall:
+    (call,) = partial.message.content
+    assert isinstance(call, ToolCall)
+    return call
+
+
 def test_finished_call_of_the_provider_is_taken_as_it_is() -> None:
     call = ToolCall(id="c9", name="read", arguments=FrozenDict({"a": 1}), thought_signature="t")
 
