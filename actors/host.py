@@ -298,10 +298,12 @@ async def open_kernel(*, world: World | None = None, limits: Limits | None = Non
             finally:
                 is_cancelled = trio.current_effective_deadline() == -math.inf
                 with trio.CancelScope(shield=True):
-                    await kernel.close(at_once=is_cancelled)
+                    closed = await guard(kernel.close, is_cancelled)
                     if world is None:
                         await ours.http.aclose()
                 nursery.cancel_scope.cancel()
+                if isinstance(closed, Failure):
+                    raise closed.error
     except BaseExceptionGroup as group:
         crash = group
     if crash is not None:
