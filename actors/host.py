@@ -154,6 +154,8 @@ __all__ = [
     "session_folder",
 ]
 
+CLOSE_CONNECTIONS_S: Final = 1.0
+"""Time for closing idle connections: a peer that does not answer must not keep a program from ending."""
 DEFAULT_LEVEL: Final = "medium"
 """Thinking level of a new session when nothing else is said (MOD-97)."""
 
@@ -300,7 +302,8 @@ async def open_kernel(*, world: World | None = None, limits: Limits | None = Non
                 with trio.CancelScope(shield=True):
                     closed = await guard(kernel.close, is_cancelled)
                     if world is None:
-                        await ours.http.aclose()
+                        with trio.move_on_after(CLOSE_CONNECTIONS_S):
+                            await ours.http.aclose()
                 nursery.cancel_scope.cancel()
                 if isinstance(closed, Failure):
                     raise closed.error

@@ -1,6 +1,7 @@
 """The cases: each measures one thing and returns the fields of its line."""
 
 import gc
+import random
 import shutil
 import statistics
 import subprocess
@@ -12,10 +13,15 @@ from typing import Any, Final
 
 from bench import bodies, kernels, sessions
 from camshaft.actors.api import decode_message
-from camshaft.actors.host import open_kernel
+from camshaft.actors.host import Seat, open_kernel
 from camshaft.extensions_std.providers.scripted import assistant
 
 Fields = dict[str, Any]
+
+MESSAGES_READ: Final = 200
+"""Last messages of a loaded session that are read."""
+IDS_READ: Final = 1000
+"""Entries of a loaded session that are read by id, drawn with a fixed seed."""
 
 
 async def load(folder: Path, file: str) -> Fields:
@@ -23,21 +29,36 @@ async def load(folder: Path, file: str) -> Fields:
     path = folder / "session.jsonl"
     shutil.copy(file, path)
     async with open_kernel() as kernel:
+        await kernels.warm_up(kernel, folder)
         begun = time.perf_counter()
-        seat = await kernel.open(kernels.options(folder, kernels.model_with([]), **kernels.on_disk(path, "commit")))
+        answers = kernels.model_with([assistant("done")])
+        seat = await kernel.open(kernels.options(folder, answers, **kernels.on_disk(path, "commit")))
         opened = time.perf_counter()
+        looked = _look_around(seat)
+        await seat.submit("go")
+        ready = time.perf_counter()
         messages = seat.context_messages
-        count, _last = len(messages), messages[-1]
-        built = time.perf_counter()
         read = sum(1 for _ in messages)
         ended = time.perf_counter()
+        await seat.wait_idle()
     return {
         "open_ms": _ms(begun, opened),
-        "context_ms": _ms(opened, built),
-        "all_messages_ms": _ms(built, ended),
-        "messages": max(count, read),
+        "ready_ms": _ms(begun, ready),
+        "all_messages_ms": _ms(ready, ended),
+        "entries": looked,
+        "messages": read,
         "rss_mb": _rss_kb() // 1000,
     }
+
+
+def _look_around(seat: Seat) -> int:
+    """What a host reads of a session it has opened: where it is, what it is called, the end of it, and entries here and there."""
+    state = seat.state
+    ids = [state.tree.id_at(position) for position in random.Random(7).choices(range(state.tree.length), k=IDS_READ)]
+    looked: list[Any] = [state.leaf_id, state.tree.name, state.tree.labels(), state.projection.model, state.projection.length]
+    looked += seat.context_messages[-MESSAGES_READ:]
+    looked += [state.tree.entry(position) for each in ids if (position := state.tree.position(each)) is not None]
+    return state.tree.length if all([item is not None for item in looked[-IDS_READ:]]) else 0
 
 
 async def turns(folder: Path, prior: str, count: str, disk: str = "", policy: str = "commit") -> Fields:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar, overload
 
 T = TypeVar("T")
 
-NEAR_MAX: Final = 64
+NEAR_MAX: Final = 1024
 """Items this near to the end are found by walking; others make the view list everything once."""
 
 
