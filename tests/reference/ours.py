@@ -32,7 +32,7 @@ RUNS_MAX: Final = 3
 
 def view(path: Path) -> dict[str, Any]:
     """What we read in a file, in the reference's shape (driver.mjs)."""
-    options = JsonlOptions(files=RealLogFiles(), new_header=_no_header, new_entry_id=lambda: "0", holder="interchange", mode="read")
+    options = JsonlOptions(files=RealLogFiles(), new_header=no_header, new_entry_id=lambda: "0", holder="interchange", mode="read")
     log, loaded = open_jsonl(str(path), options)
     log.close()
     return view_of(loaded_state(loaded, Settings()))
@@ -114,5 +114,6 @@ def _outline(tree: Tree) -> list[Any]:
     return [node(root) for root in outline.roots]
 
 
-def _no_header() -> SessionHeader:
+def no_header() -> SessionHeader:
+    """For a file that has one."""
     raise AssertionError("a session that is read has its header")
