@@ -139,7 +139,7 @@ def said(messages: Sequence[Message]) -> list[tuple[str | None, str]]:
 def _text(message: Any) -> str:
     if isinstance(message, AssistantMessage) and message.stop_reason in ("error", "aborted"):
         return f"{message.stop_reason}: {message.error_message}"
-    return text_of(message.content)
+    return text_of(getattr(message, "content", ()))
 
 
 def results(messages: Sequence[Message]) -> list[tuple[str, str, bool]]:
