@@ -4,7 +4,6 @@
 `line_diff.py` shows what changed. This file is the tool around them.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,12 +11,14 @@ from camshaft.actors.api import (
     Annotations,
     Files,
     FrozenDict,
+    MalformedJson,
     OnUpdate,
     Signal,
     TextBlock,
     ToolDefinition,
     ToolResult,
     freeze,
+    loads,
 )
 from camshaft.extensions_std.tools.edit_matching import edit_of, replacements
 from camshaft.extensions_std.tools.failures import ToolFailure, error_code, os_failure, raise_if_aborted
@@ -92,31 +93,34 @@ def create_edit_tool(*, files: Files | None = None, cwd: str | None = None) -> T
 def prepare_edit_arguments(arguments: Any) -> Any:
     """The arguments with `edits` as a list of objects, as far as they can be read so (TOOL-80); never changes its input.
 
-    Accepted besides: `edits` as JSON text, one object instead of a list, `oldText` and `newText` at the top.
+    Accepted besides: `edits` as JSON text, one whole object instead of a list, `oldText` and
+    `newText` at the top, which come after the edits of a list and replace anything else.
     """
     if not isinstance(arguments, Mapping):
         return arguments
     prepared = dict(arguments)
-    edits = _parsed(prepared.get("edits"))
-    if isinstance(edits, Mapping):
-        edits = [edits]
+    edits = _listed(prepared.get("edits"))
     if edits is not None:
         prepared["edits"] = edits
-    old, new = prepared.get("oldText"), prepared.get("newText")
-    if isinstance(old, str) and isinstance(new, str) and (edits is None or isinstance(edits, (list, tuple))):
-        prepared["edits"] = [*(edits or ()), {"oldText": old, "newText": new}]
-        del prepared["oldText"], prepared["newText"]
+    if _is_edit(prepared):
+        prepared["edits"] = [*(edits or ()), {"oldText": prepared.pop("oldText"), "newText": prepared.pop("newText")}]
     return prepared
 
 
-def _parsed(edits: Any) -> Any:
-    if not isinstance(edits, str):
+def _listed(edits: Any) -> Any:
+    """The edits as a list, or None if they are neither a list nor one edit, written out or as JSON text."""
+    if isinstance(edits, str):
+        try:
+            edits = loads(edits.encode("utf-8", "surrogatepass"))
+        except MalformedJson:
+            return None
+    if isinstance(edits, (list, tuple)):
         return edits
-    try:
-        parsed = json.loads(edits)
-    except ValueError:
-        return edits
-    return parsed if isinstance(parsed, (list, dict)) else edits
+    return [edits] if isinstance(edits, Mapping) and _is_edit(edits) else None
+
+
+def _is_edit(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("oldText"), str) and isinstance(value.get("newText"), str)
 
 
 async def _content(files: Files, path: str, shown: str) -> bytes:
@@ -134,11 +138,11 @@ def _edited(content: bytes, wishes: list[dict[str, str]], shown: str) -> tuple[b
     """The new bytes and what is shown of the change. Raises ToolFailure."""
     before = text_file(content)
     edits = [edit_of(wish["oldText"], wish["newText"]) for wish in wishes]
-    changed = before.replaced(replacements(before, edits, shown))
-    after = text_file(changed)
-    if after.text == before.text:
+    places = replacements(before, edits, shown)
+    after = before.replaced_text(places)
+    if after == before.text:
         raise ToolFailure(f"No change in {shown!r}: the new text is the same as the old")
-    return changed, line_diff(shown, before.text, after.text)
+    return before.replaced(places), line_diff(shown, before.text, after)
 
 
 def _result(diff: LineDiff, count: int, shown: str) -> ToolResult:

@@ -54,13 +54,15 @@ def replacements(file: TextFile, edits: Sequence[Edit], shown: str) -> list[Repl
         if not edit.old:
             raise ToolFailure(f"{_named(edits, number)} is empty in the call for {shown!r}; expected the text to replace")
     folded = fold(file.text)
-    exact = all([edit.old in file.text for edit in edits])
+    exact = not any([_only_loosely(edit, file.text, folded) for edit in edits])
     searched = file.text if exact else folded
     matches = []
     for number, edit in enumerate(edits):
-        start = _found(searched, folded, edits, number, shown)
-        length = len(edit.old if exact else fold(edit.old))
-        matches.append(_Match(number=number, start=start, end=start + length, new=edit.new))
+        # In the folded text too, a text that stands there as it is wins over its loose reading.
+        wanted = edit.old if exact or edit.old in folded else fold(edit.old)
+        start = searched.find(wanted) if wanted else -1
+        _check_once(start, folded, edits, number, shown)
+        matches.append(_Match(number=number, start=start, end=start + len(wanted), new=edit.new))
     matches.sort(key=lambda match: match.start)
     _check_overlaps(matches, shown)
     if exact:
@@ -85,20 +87,21 @@ def fold(text: str) -> str:
     return stripped
 
 
-def _found(searched: str, folded: str, edits: Sequence[Edit], number: int, shown: str) -> int:
-    old = edits[number].old
-    wanted = fold(old)
-    loose = searched is folded
-    start = searched.find(wanted if loose else old) if wanted or not loose else -1
-    if start < 0:
+def _only_loosely(edit: Edit, text: str, folded: str) -> bool:
+    return edit.old not in text and fold(edit.old) in folded
+
+
+def _check_once(start: int, folded: str, edits: Sequence[Edit], number: int, shown: str) -> None:
+    """Raises ToolFailure if the edit's text was not found (`start` < 0), or occurs more than once in the folded text."""
+    wanted = fold(edits[number].old)
+    # A text that folds to nothing occurs between any two characters.
+    count = folded.count(wanted) if wanted else len(folded.encode("utf-16-le")) // 2 - 1
+    if start < 0 and (wanted or count < 2):
         raise ToolFailure(
             f"{_named(edits, number)} was not found in {shown!r}. It must match the file exactly, blanks and line ends included"
         )
-    count = folded.count(wanted) if wanted else 0
-    count = count or searched.count(old)
     if count > 1:
         raise ToolFailure(f"{_named(edits, number)} occurs {count} times in {shown!r}; add text around it until it occurs once")
-    return start
 
 
 def _check_overlaps(matches: list[_Match], shown: str) -> None:
@@ -122,25 +125,22 @@ def _whole_lines(file: TextFile, folded: str, matches: list[_Match]) -> list[Rep
             groups[-1] = (groups[-1][0], max(last, groups[-1][1]), [*groups[-1][2], match])
         else:
             groups.append((first, last, [match]))
-    own_starts = line_starts(file.text)
-    return [_group_replacement((own_starts, len(file.text)), (starts, folded), group) for group in groups]
+    own_starts, ends = line_starts(file.text), [*starts[1:], len(folded)]
+    own_ends = [*own_starts[1:], len(file.text)]
+    return [
+        Replacement(
+            start=own_starts[first],
+            end=own_ends[last],
+            text=_rewritten(folded, starts[first], ends[last], touching),
+        )
+        for first, last, touching in groups
+    ]
 
 
-def _group_replacement(own: tuple[list[int], int], loose: tuple[list[int], str], group: tuple[int, int, list[_Match]]) -> Replacement:
-    """`own`: line starts and length of the file's text; `loose`: line starts of the folded text, and the text."""
-    (starts, folded), (first, last, matches) = loose, group
-    # Up to the last line's ending, which keeps its bytes unless a match takes it in.
-    folded_end = _line_end(starts, len(folded), last)
+def _rewritten(folded: str, start: int, end: int, matches: list[_Match]) -> str:
+    """This range of the folded text, the matches in it replaced."""
     parts = []
-    position = starts[first]
     for match in matches:
-        parts += [folded[position : match.start], match.new]
-        position = match.end
-    parts.append(folded[position:folded_end])
-    end = _line_end(*own, last) + (matches[-1].end > folded_end)
-    return Replacement(start=own[0][first], end=end, text="".join(parts))
-
-
-def _line_end(starts: list[int], length: int, line: int) -> int:
-    """Where the line ends, before its newline."""
-    return starts[line + 1] - 1 if line + 1 < len(starts) else length
+        parts += [folded[start : match.start], match.new]
+        start = match.end
+    return "".join([*parts, folded[start:end]])

@@ -62,6 +62,15 @@ class TextFile:
         parts.append(self._bytes(position, len(self.text)))
         return _joined(parts)
 
+    def replaced_text(self, replacements: Sequence[Replacement]) -> str:
+        """`text` with the same replacements made."""
+        parts = []
+        position = 0
+        for each in replacements:
+            parts += [self.text[position : each.start], each.text]
+            position = each.end
+        return "".join([*parts, self.text[position:]])
+
     def _bytes(self, start: int, end: int) -> bytes:
         """What the file has for this range of its text."""
         parts = []
@@ -72,10 +81,23 @@ class TextFile:
         return b"".join([*parts, self.text[start:end].encode("utf-8")])
 
     def _ending(self, position: int) -> bytes:
-        """The ending of the line that holds the position; of the last one, that of the line before; LF if there is none."""
-        end = self.text.find("\n", position)
-        end = self.text.rfind("\n", 0, position) if end < 0 else end
-        return b"\n" if end < 0 else self._bytes(end, end + 1)
+        """The ending of the line that holds the position; of the last one, that of the line before; LF if there is none.
+
+        A lone CR ends a line only in a file without any LF (TOOL-83).
+        """
+        for end in (self._line_feed(position, forwards=True), self._line_feed(position, forwards=False), self.text.find("\n")):
+            if end >= 0:
+                return self._bytes(end, end + 1)
+        return b"\n"
+
+    def _line_feed(self, position: int, *, forwards: bool) -> int:
+        """Where the next line end with an LF is, from the position on or before it; -1 if there is none."""
+        end = self.text.find("\n", position) if forwards else self.text.rfind("\n", 0, position)
+        spot = bisect_left(self.spot_places, end)
+        while end >= 0 and spot < len(self.spot_places) and self.spot_places[spot] == end and self.spot_bytes[spot] == b"\r":
+            end = self.text.find("\n", end + 1) if forwards else self.text.rfind("\n", 0, end)
+            spot = bisect_left(self.spot_places, end)
+        return end
 
 
 def text_file(content: bytes) -> TextFile:

@@ -112,6 +112,63 @@ async def test_loose_matching_rewrites_touched_lines_and_keeps_the_bytes_of_othe
     assert (tmp_path / "a.txt").read_bytes() == b"\xff keep\xe2\x80\x9d  \r\nsay\r\nbye\r\n\xfe tail \xe2\x80\x94"
 
 
+@pytest.mark.rule("TOOL-83")
+@pytest.mark.parametrize(
+    ("content", "old", "changed"),
+    [
+        ("a\rb\rc", "b", "a\rx\ry\rc"),
+        ("a\r\nb\rc\n", "b", "a\r\nx\ny\rc\n"),
+        ("a\nb\rc\r\n", "b", "a\nx\r\ny\rc\r\n"),
+        ("a\r\nb\rc", "c", "a\r\nb\rx\r\ny"),
+    ],
+)
+async def test_a_lone_carriage_return_lends_its_kind_only_where_there_is_no_line_feed(
+    tmp_path: Path, content: str, old: str, changed: str
+) -> None:
+    assert await edited(tmp_path, content, (old, "x\ny")) == changed
+
+
+@pytest.mark.rule("TOOL-82")
+@pytest.mark.parametrize(
+    ("content", "pairs", "changed"),
+    [
+        ("one \r\ntwo\nthree\n", [("one\ntwo", "1\n2")], "1\r\n2\r\nthree\n"),
+        ("x\n\u2013one\ry\n", [("-one", "1")], "x\n1\ny\n"),
+        ("\u2013a\nb\r\nc\u2013\r\n", [("-a\nb", "1"), ("c-", "2")], "1\n2\r\n"),
+        ("a\u2013 b\n", [("- ", "x")], "axb\n"),
+        ("a b\nz\u2013\n", [("a ", "x "), ("z-", "q")], "x b\nq\n"),
+    ],
+)
+async def test_loosely_matched_lines_are_rewritten_with_their_ends(
+    tmp_path: Path, content: str, pairs: list[tuple[str, str]], changed: str
+) -> None:
+    assert await edited(tmp_path, content, *pairs) == changed
+
+
+@pytest.mark.rule("TOOL-81")
+@pytest.mark.parametrize(
+    ("content", "pairs", "refusal"),
+    [
+        ("a  b\n", [("  ", "x")], r"^oldText occurs 4 times"),
+        ("x\u00a0y", [("  ", "x")], r"^oldText occurs 2 times"),
+        ("e\u0301 \nz", [("e", "x"), ("q", "y")], r"^edits\[1\]\.oldText was not found"),
+        ("e\u0301\nz\u2013", [("e", "x"), ("z-", "y")], r"^edits\[0\]\.oldText was not found"),
+    ],
+)
+async def test_what_cannot_be_found_once_in_the_folded_text_is_refused(
+    tmp_path: Path, content: str, pairs: list[tuple[str, str]], refusal: str
+) -> None:
+    with pytest.raises(ToolFailure, match=refusal):
+        await edited(tmp_path, content, *pairs)
+
+
+async def edited(folder: Path, content: str, *pairs: tuple[str, str]) -> str:
+    """What becomes of a file with this content."""
+    (folder / "a.txt").write_bytes(content.encode())
+    await call(create_edit_tool(), {"path": "a.txt", "edits": edits(*pairs)}, context(folder))
+    return (folder / "a.txt").read_bytes().decode()
+
+
 @pytest.mark.rule("TOOL-80")
 @pytest.mark.parametrize(
     ("given", "prepared"),
@@ -122,6 +179,12 @@ async def test_loose_matching_rewrites_touched_lines_and_keeps_the_bytes_of_othe
         (OLD_NEW, {"edits": [OLD_NEW]}),
         ({"edits": [OLD_NEW], "oldText": "c", "newText": "d"}, {"edits": [OLD_NEW, {"oldText": "c", "newText": "d"}]}),
         ({"edits": "no json"}, {"edits": "no json"}),
+        ({"edits": "[NaN]"}, {"edits": "[NaN]"}),
+        ({"edits": "[" * 100_000}, {"edits": "[" * 100_000}),
+        ({"edits": "3", **OLD_NEW}, {"edits": [OLD_NEW]}),
+        ({"edits": {"oldText": "c"}, **OLD_NEW}, {"edits": [OLD_NEW]}),
+        ({"edits": {"oldText": "c"}}, {"edits": {"oldText": "c"}}),
+        ({"edits": '{"oldText":"c"}'}, {"edits": '{"oldText":"c"}'}),
         ({"oldText": "a"}, {"oldText": "a"}),
         ([1], [1]),
     ],
