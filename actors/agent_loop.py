@@ -268,9 +268,7 @@ class AgentLoop:
             self._post(BecomeActive())
 
     async def _agent_start(self) -> None:
-        if self._host.has("agent_start"):
-            await self._host.dispatch("agent_start", hook_events.AgentStartEvent())
-        self._stream.publish(events.AgentStart())
+        await self._host.announce(events.AgentStart())
 
     async def _turn_start(self) -> None:
         if self._host.has("turn_start"):
@@ -573,7 +571,7 @@ class AgentLoop:
         if not self._state.is_idle:
             self._post(BecomeSettled(outcome=None))
         if self._host.has("agent_settled"):
-            self._note(await guard(self._host.dispatch, "agent_settled", hook_events.AgentSettledEvent(aborted=aborted)))
+            self._note(await guard(self._host.dispatch, "agent_settled", events.AgentSettled(aborted=aborted)))
         self._stream.publish(events.AgentSettled(aborted=aborted))
         self._conversation.force_prompt(None)
         self._session.post(BecomeIdle())

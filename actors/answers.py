@@ -19,7 +19,6 @@ from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, pr
 from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
-from camshaft.kernel import hook_events
 from camshaft.kernel.convert import model_message
 from camshaft.kernel.events import MessageStart, MessageUpdate
 from camshaft.kernel.messages import AssistantMessage, Message, ModelMessage
@@ -121,15 +120,9 @@ class _Sink:
             return
         if not self.shown:
             self.shown = True
-            message = folded.message
-            if self._host.has("message_start"):
-                await self._host.dispatch("message_start", hook_events.MessageStartEvent(message=message))
-            self._stream.publish(MessageStart(message=message))
+            await self._host.announce(MessageStart(message=folded.message))
         if event.type != "start":
-            if self._host.has("message_update"):
-                update = hook_events.MessageUpdateEvent(partial=folded, assistant_message_event=event)
-                await self._host.dispatch("message_update", update)
-            self._stream.publish(MessageUpdate(partial=folded, assistant_message_event=event))
+            await self._host.announce(MessageUpdate(partial=folded, assistant_message_event=event))
 
     def finish(self, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
         """The final message: what arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""

@@ -13,7 +13,6 @@ from camshaft.actors.session import SessionActor
 from camshaft.kernel.commands import AppendCustomMessage, AppendMessage
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import MessageEnd, MessageStart
-from camshaft.kernel.hook_events import MessageEndEvent, MessageStartEvent
 from camshaft.kernel.messages import CustomMessage, Message
 
 
@@ -36,14 +35,12 @@ class Delivery:
 
     async def start(self, message: Message) -> None:
         """Handlers, then hosts hear that a message begins."""
-        if self._host.has("message_start"):
-            await self._host.dispatch("message_start", MessageStartEvent(message=message))
-        self._stream.publish(MessageStart(message=message))
+        await self._host.announce(MessageStart(message=message))
 
     async def end(self, message: Message, entry_id: str | None = None) -> tuple[Message, str]:
         """Handlers may replace the message, then it is stored, then hosts hear of it."""
         if self._host.has("message_end"):
-            message = (await self._host.dispatch("message_end", MessageEndEvent(message=message))).message
+            message = (await self._host.dispatch("message_end", MessageEnd(message=message))).message
         stored_id = self.append(message, entry_id)
         self._stream.publish(MessageEnd(message=message))
         return message, stored_id
@@ -68,11 +65,11 @@ class Delivery:
     async def notify(self, message: Message) -> None:
         """Handlers hear of a message that is stored already; replacements are ignored."""
         if self._host.has("message_start"):
-            await self._host.dispatch("message_start", MessageStartEvent(message=message))
+            await self._host.dispatch("message_start", MessageStart(message=message))
         if self._host.has("message_end"):
-            await self._host.dispatch("message_end", MessageEndEvent(message=message))
+            await self._host.dispatch("message_end", MessageEnd(message=message))
 
     def notify_later(self, message: Message) -> None:
         """As `notify`, without anybody waiting."""
-        self._host.notify("message_start", MessageStartEvent(message=message))
-        self._host.notify("message_end", MessageEndEvent(message=message))
+        self._host.notify("message_start", MessageStart(message=message))
+        self._host.notify("message_end", MessageEnd(message=message))

@@ -24,7 +24,7 @@ from camshaft.actors.event_stream import EventStream
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError, setup_of
 from camshaft.actors.runtime import CommandInfo, Runtime
 from camshaft.kernel import codec
-from camshaft.kernel.events import ExtensionErrorEvent
+from camshaft.kernel.events import Event, ExtensionErrorEvent
 from camshaft.kernel.hook_merges import Merged, Now
 from camshaft.kernel.hooks import HOOKS, Hook
 from camshaft.kernel.tools import RegisteredTool, SourceInfo, ToolDefinition
@@ -175,6 +175,12 @@ class ExtensionHost:
             if merged.stop:
                 break
         return subject
+
+    async def announce(self, event: Event) -> None:
+        """Tells handlers, then hosts, of an event that is the same on both channels (LOOP-45)."""
+        if event.type in self._handlers:
+            await self.dispatch(event.type, event)
+        self._stream.publish(event)
 
     def notify(self, hook: str, subject: Any) -> None:
         """Dispatches later, in the order of notification, without anybody waiting (EVT-6)."""

@@ -47,7 +47,7 @@ from camshaft.kernel.commands import (
     SetName,
     SetQueueMode,
 )
-from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, ThinkingLevelChanged
+from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged, ThinkingLevelChanged
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
@@ -338,7 +338,7 @@ class Seat:
     def set_session_name(self, name: str) -> None:
         """Names the session; empty clears."""
         self._parts.posted(SetName(name=name))
-        self._parts.host.notify("session_info_changed", hook_events.SessionInfoChangedEvent(name=self.state.tree.name))
+        self._parts.host.notify("session_info_changed", SessionInfoChanged(name=self.state.tree.name))
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3)."""

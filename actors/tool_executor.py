@@ -14,7 +14,6 @@ refuses to die cannot hold the run. What is left if this actor dies: the calls r
 every call and its result's id; a call without a result is answered "outcome unknown".
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -27,11 +26,12 @@ from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
+from camshaft.actors.updates import Updates
 from camshaft.kernel import codec, nested
 from camshaft.kernel.arguments import prepared_arguments
 from camshaft.kernel.commands import FinishCall
-from camshaft.kernel.events import Event, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate
-from camshaft.kernel.hook_events import ToolExecutionEndEvent, ToolExecutionStartEvent, ToolExecutionUpdateEvent, ToolResultEvent
+from camshaft.kernel.events import ToolExecutionEnd, ToolExecutionStart
+from camshaft.kernel.hook_events import ToolResultEvent
 from camshaft.kernel.hook_merges import CallGate
 from camshaft.kernel.messages import TextBlock, ToolCall, ToolResultMessage
 from camshaft.kernel.nested import Nest, NestedEnd
@@ -39,9 +39,6 @@ from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
 from camshaft.kernel.records import PlannedCall
 from camshaft.kernel.tools import RegisteredTool, Signal, ToolResult, callable_names
 from camshaft.kernel.usage import add_usage
-
-UPDATES_WAITING_MAX: Final = 16
-"""Partial results of one call that wait for slow handlers; then the newest replaces the last waiting."""
 
 ABORTED_TEXT: Final = "Operation aborted"
 UNKNOWN_TEXT: Final = "The tool was interrupted and did not end; whether it had an effect is unknown"
@@ -101,23 +98,6 @@ class _Ready:
     call: _Call
     tool: RegisteredTool
     arguments: FrozenDict
-
-
-@attrs.define(eq=False)
-class _Updates:
-    """Partial results of one call on their way to handlers, one after the other (TOOL-26)."""
-
-    call: _Call
-    waiting: deque[ToolResult] = attrs.field(factory=deque)
-    is_closed: bool = False
-    is_pumping: bool = False
-    idle: trio.Event = attrs.field(factory=trio.Event)
-
-    def put(self, update: ToolResult) -> None:
-        """Adds one; when too many wait, it replaces the last."""
-        if len(self.waiting) >= UPDATES_WAITING_MAX:
-            self.waiting.pop()
-        self.waiting.append(update)
 
 
 @attrs.define(eq=False)
@@ -254,7 +234,8 @@ class ToolExecutor:
 
     async def _execute(self, ready: _Ready) -> tuple[ToolResult, bool]:
         """The tool's own result, and whether it is an error (TOOL-25, TOOL-27)."""
-        call, updates = ready.call, _Updates(ready.call)
+        call = ready.call
+        updates = Updates(call.call, call.parent_id, self._host, self._stream, self._nursery, call.on_update)
         context = ToolContext(
             self._host.context(),
             call.call.id,
@@ -262,10 +243,6 @@ class ToolExecutor:
             self._host.runtime,  # type: ignore[arg-type]  # tools run only once bound
             call,
         )
-
-        def on_update(partial: Any) -> None:
-            self._update(updates, partial)
-
         run_signal = call.signal if isinstance(call.signal, AbortSignal) else AbortSignal()
         with run_signal.bounded() as bounds:
             outcome = await self._limbo.run(
@@ -274,13 +251,11 @@ class ToolExecutor:
                 call.call.id,
                 thaw(ready.arguments),
                 call.signal,
-                on_update,
+                updates.put,
                 context,
                 bounds=bounds,
             )
-        updates.is_closed = True
-        if updates.is_pumping:
-            await updates.idle.wait()
+        await updates.close()
         match outcome:
             case Value(value=value):
                 return _result(value, call.call.name)
@@ -324,53 +299,21 @@ class ToolExecutor:
     # -- events --------------------------------------------------------------------------
 
     async def _announce_start(self, call: _Call) -> None:
-        fields: dict[str, Any] = {
-            "tool_call_id": call.call.id,
-            "tool_name": call.call.name,
-            "args": call.call.arguments,
-            "parent_tool_call_id": call.parent_id,
-        }
-        await self._tell("tool_execution_start", ToolExecutionStartEvent, ToolExecutionStart, fields)
+        start = ToolExecutionStart(
+            tool_call_id=call.call.id, tool_name=call.call.name, args=call.call.arguments, parent_tool_call_id=call.parent_id
+        )
+        await self._host.announce(start)
 
     async def _announce_end(self, call: _Call, outcome: CallOutcome) -> None:
-        fields: dict[str, Any] = {
-            "tool_call_id": call.call.id,
-            "tool_name": call.call.name,
-            "result": outcome.result,
-            "is_error": outcome.is_error,
-            "duration_ms": outcome.duration_ms,
-            "parent_tool_call_id": call.parent_id,
-        }
-        await self._tell("tool_execution_end", ToolExecutionEndEvent, ToolExecutionEnd, fields)
-
-    async def _tell(self, hook: str, x_class: type[Any], p_class: Callable[..., Event], fields: dict[str, Any]) -> None:
-        if self._host.has(hook):
-            await self._host.dispatch(hook, x_class(**fields))
-        self._stream.publish(p_class(**fields))
-
-    def _update(self, updates: _Updates, partial: Any) -> None:
-        """Never blocks the tool; ignored once `execute` has settled. Raises CodecError for what is no result."""
-        if updates.is_closed:
-            return
-        result = codec.python(ToolResult, partial)
-        if updates.call.on_update is not None:
-            guard_now(updates.call.on_update, result)
-        if not self._host.has("tool_execution_update"):
-            self._stream.publish(ToolExecutionUpdate(**_update_fields(updates.call, result)))
-            return
-        updates.put(result)
-        if not updates.is_pumping:
-            updates.is_pumping, updates.idle = True, trio.Event()
-            self._nursery.start_soon(self._pump, updates)
-
-    async def _pump(self, updates: _Updates) -> None:
-        try:
-            while updates.waiting:
-                fields = _update_fields(updates.call, updates.waiting.popleft())
-                await self._tell("tool_execution_update", ToolExecutionUpdateEvent, ToolExecutionUpdate, fields)
-        finally:
-            updates.is_pumping = False
-            updates.idle.set()
+        end = ToolExecutionEnd(
+            tool_call_id=call.call.id,
+            tool_name=call.call.name,
+            result=outcome.result,
+            is_error=outcome.is_error,
+            duration_ms=outcome.duration_ms,
+            parent_tool_call_id=call.parent_id,
+        )
+        await self._host.announce(end)
 
     # -- calls made by tools -------------------------------------------------------------
 
@@ -445,13 +388,3 @@ def _result(value: Any, name: str) -> tuple[ToolResult, bool]:
 
 def _error(text: str) -> ToolResult:
     return ToolResult(content=(TextBlock(text=text),), details=EMPTY)
-
-
-def _update_fields(call: _Call, result: ToolResult) -> dict[str, Any]:
-    return {
-        "tool_call_id": call.call.id,
-        "tool_name": call.call.name,
-        "args": call.call.arguments,
-        "partial_result": result,
-        "parent_tool_call_id": call.parent_id,
-    }

@@ -1,4 +1,7 @@
-"""What handlers are given and what they may return: one event class a hook, one result class where results count."""
+"""What handlers are given and what they may return: one event class a hook, one result class where results count.
+
+An event that says the same to handlers and to hosts has one class, in `events.py`.
+"""
 
 from typing import Any, ClassVar, Literal
 
@@ -9,8 +12,6 @@ from camshaft.kernel.entries import Draft
 from camshaft.kernel.messages import AssistantMessage, Block, Content, ImageBlock, Message, ToolResultMessage, Usage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, Json
-from camshaft.kernel.stream import AssistantMessageEvent, Partial
-from camshaft.kernel.tools import ToolResult
 
 
 @attrs.frozen(kw_only=True)
@@ -29,14 +30,6 @@ class SessionShutdownEvent:
     type: ClassVar[str] = "session_shutdown"
     reason: str
     target_session_file: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class SessionInfoChangedEvent:
-    """The session has another name; absent when cleared."""
-
-    type: ClassVar[str] = "session_info_changed"
-    name: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -106,26 +99,11 @@ class BeforeAgentStartResult:
 
 
 @attrs.frozen(kw_only=True)
-class AgentStartEvent:
-    """A low-level run begins."""
-
-    type: ClassVar[str] = "agent_start"
-
-
-@attrs.frozen(kw_only=True)
 class AgentEndEvent:
     """A low-level run ended; no sign that the session is idle."""
 
     type: ClassVar[str] = "agent_end"
     messages: tuple[Message, ...]
-
-
-@attrs.frozen(kw_only=True)
-class AgentSettledEvent:
-    """The run is over; the session reads idle."""
-
-    type: ClassVar[str] = "agent_settled"
-    aborted: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -191,76 +169,10 @@ class ContextResult:
 
 
 @attrs.frozen(kw_only=True)
-class MessageStartEvent:
-    """A message begins; not yet in the session."""
-
-    type: ClassVar[str] = "message_start"
-    message: Message
-
-
-@attrs.frozen(kw_only=True)
-class MessageUpdateEvent:
-    """A block event of the streaming message."""
-
-    type: ClassVar[str] = "message_update"
-    partial: Partial
-    assistant_message_event: AssistantMessageEvent
-
-    @property
-    def message(self) -> AssistantMessage:
-        """The message so far, built when read."""
-        return self.partial.message
-
-
-@attrs.frozen(kw_only=True)
-class MessageEndEvent:
-    """A message is final, not yet in the session; a handler may replace it (EVT-32)."""
-
-    type: ClassVar[str] = "message_end"
-    message: Message
-
-
-@attrs.frozen(kw_only=True)
 class MessageEndResult:
     """The message to store instead; same role."""
 
     message: Message | None = None
-
-
-@attrs.frozen(kw_only=True)
-class ToolExecutionStartEvent:
-    """A call begins; first thing for every call."""
-
-    type: ClassVar[str] = "tool_execution_start"
-    tool_call_id: str
-    tool_name: str
-    args: FrozenDict
-    parent_tool_call_id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class ToolExecutionUpdateEvent:
-    """A partial result of a running call."""
-
-    type: ClassVar[str] = "tool_execution_update"
-    tool_call_id: str
-    tool_name: str
-    args: FrozenDict
-    partial_result: ToolResult
-    parent_tool_call_id: str | None = None
-
-
-@attrs.frozen(kw_only=True)
-class ToolExecutionEndEvent:
-    """A call ended, in completion order."""
-
-    type: ClassVar[str] = "tool_execution_end"
-    tool_call_id: str
-    tool_name: str
-    result: ToolResult
-    is_error: bool
-    duration_ms: int | None = None
-    parent_tool_call_id: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -14,6 +14,7 @@ import attrs
 from camshaft.kernel import boundary, codec
 from camshaft.kernel.boundary import BoundaryResult, Proposal
 from camshaft.kernel.errors import CodecError
+from camshaft.kernel.events import MessageEnd
 from camshaft.kernel.hook_events import (
     AgentBeforeSettleEvent,
     BeforeAgentStartEvent,
@@ -26,7 +27,6 @@ from camshaft.kernel.hook_events import (
     CustomInput,
     InputEvent,
     InputResult,
-    MessageEndEvent,
     MessageEndResult,
     ToolCallEvent,
     ToolCallResult,
@@ -269,7 +269,7 @@ def merge_transcript(transcript: tuple[Message, ...], event: ContextWithSystemEv
     return Merged(subject=messages, complaints=(warning,) if lost else ())
 
 
-def merge_message_end(subject: MessageEndEvent, _event: MessageEndEvent, result: MessageEndResult | None, _now: Now) -> Merged:
+def merge_message_end(subject: MessageEnd, _event: MessageEnd, result: MessageEndResult | None, _now: Now) -> Merged:
     """A replacement of the same role that is final (EVT-32, LOOP-20)."""
     if result is None or result.message is None:
         return Merged(subject=subject)
