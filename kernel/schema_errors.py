@@ -77,12 +77,12 @@ def validator_class() -> Any:
 
 
 def errors_of(validator: Any, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """Path and message of everything that is wrong with a plain JSON value; each once."""
-    told: dict[tuple[tuple[str | int, ...], str], None] = {}
+    """Path and message of everything that is wrong with a plain JSON value."""
+    told = []
     for error in validator.iter_errors(value):
         message = error.message if error.validator is not None else "no value is allowed here"
-        told[tuple(error.absolute_path), message] = None
-    return list(told)
+        told.append((tuple(error.absolute_path), message))
+    return told
 
 
 Error = Any
@@ -210,12 +210,12 @@ def _contains_errors(count: int, schema: dict[str, Any]) -> Iterator[Error]:
     least, most = schema.get("minContains", 1), schema.get("maxContains", math.inf)
     if least <= count <= most:
         return
-    if "minContains" in schema and "maxContains" in schema:
+    if "maxContains" in schema and least > 0:
         yield (), f"expected between {json_text(least)} and {json_text(most)} matching items"
     elif count < least:
         yield (), f"expected at least {json_text(least)} matching {'item' if least == 1 else 'items'}"
     else:
-        yield (), f"expected at most {json_text(most)} matching items"
+        yield (), f"expected at most {json_text(most)} matching {'item' if most == 1 else 'items'}"
 
 
 def _all_errors(validator: Any, value: Any, schema: dict[str, Any]) -> Iterator[Error]:

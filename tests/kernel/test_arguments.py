@@ -47,6 +47,19 @@ CONVERSIONS: list[tuple[Any, Any, Any]] = [
     ({"oneOf": [{"type": "integer"}, {"type": "boolean"}]}, "7", 7),
     ({"patternProperties": {"^n": {"type": "number"}}, "additionalProperties": {"type": "string"}}, {"n": "1", "s": 2}, {"n": 1, "s": "2"}),
     ({"allOf": [{"$ref": "#/$defs/n"}]}, "4", 4),
+    ({"type": "number"}, "0x1F", 31),
+    ({"type": "number"}, "\ufeff0b11", 3),
+    ({"type": "string"}, -0.0, "0"),
+    ({"type": ["integer", "null"]}, "", None),
+    ({"type": ["null", "number"]}, "0", 0),
+    ({"type": ["boolean", "number"]}, "1", 1),
+    ({"type": ["number", "boolean"]}, "true", True),
+    ({"anyOf": [{"type": ["integer", "null"]}, {"type": "boolean"}]}, "1", True),
+    ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "5.5", 5.5),
+    ({"oneOf": [{"type": "number"}, {"type": "integer"}, {"type": "boolean"}]}, "1", True),
+    ({"oneOf": [{"type": "array", "items": {"type": "boolean"}}, {"type": "array"}]}, "true", ["true"]),
+    ({"type": "number", "anyOf": [{"type": "integer"}, {"type": "number"}]}, "5.5", 5),
+    ({"type": "object", "properties": {"a": {"type": "integer"}}, "allOf": [{"required": ["a"]}]}, {"a": 5.5}, {"a": 5}),
 ]
 
 
@@ -56,7 +69,7 @@ def test_value_is_brought_to_its_schema(schema: Any, value: Any, made: Any) -> N
     assert json.dumps(value_of(schema, value, **{"$defs": {"n": {"type": "number"}}})) == json.dumps(made)
 
 
-@pytest.mark.parametrize("text", ["1_000", "0x10", "1e400", "nan", "one", "--1", "9" * 5000 + "x"])
+@pytest.mark.parametrize("text", ["1_000", "-0x10", "0x", " true ", "1e400", "nan", "one", "--1", "9" * 5000 + "x"])
 def test_text_that_is_no_finite_number_stays(text: str) -> None:
     assert complaints({"type": "number"}, text) == ["v: expected number, got string"]
 
@@ -115,7 +128,18 @@ MESSAGES: list[tuple[Any, Any, list[str]]] = [
         ],
     ),
     ({"contains": {"const": 1}, "minContains": 2}, [1], ["v: expected at least 2 matching items"]),
-    ({"contains": {"const": 1}, "maxContains": 1}, [1, 1], ["v: expected at most 1 matching items"]),
+    ({"contains": {"const": 1}, "maxContains": 1}, [1, 1], ["v: expected between 1 and 1 matching items"]),
+    ({"contains": {"const": 1}, "minContains": 0, "maxContains": 1}, [1, 1], ["v: expected at most 1 matching item"]),
+    ({"allOf": [{"type": "string"}, {"type": "string"}]}, [1], ["v: expected string, got array"] * 2),
+    ({"type": "integer", "enum": [1, 2]}, "1.5", ["v: expected integer, got string"]),
+    ({"type": "integer", "enum": [1, 2]}, "3", ["v: expected one of [1,2]"]),
+    ({"type": "boolean", "enum": [True]}, "0", ["v: expected boolean, got string"]),
+    ({"enum": ["x", None]}, "null", ['v: expected one of ["x",null]']),
+    ({"type": ["number", "null"]}, "TRUE", ["v: expected number or null, got string"]),
+    ({"type": ["null", "boolean"]}, "1", ["v: expected null or boolean, got string"]),
+    ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "5", ["v: matches more than one alternative"]),
+    ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "true", ["v: expected integer, got string"]),
+    ({"type": "array", "anyOf": [{"minItems": 1}]}, 5, ["v: expected array, got integer"]),
     ({"contains": {"const": 1}, "minContains": 2, "maxContains": 3}, [], ["v: expected between 2 and 3 matching items"]),
     ({"prefixItems": [{}], "items": False}, [1, 2], ["v.1: no value is allowed here"]),
     ({"if": {"type": "string"}, "then": {"minLength": 3}, "else": {"minimum": 9}}, "a", ["v: expected at least 3 characters"]),
