@@ -59,6 +59,7 @@ def truncate_tail(text: str, lines_max: int = LINES_MAX, bytes_max: int = OUTPUT
         return whole
     kept, refused, by = _taken(_lines_backwards(text), lines_max, bytes_max)
     if refused is not None and not kept:
+        by = "lines" if lines_max == 1 else "bytes"  # The partial line is a line too, and may be all there may be.
         return attrs.evolve(_cut(whole, _end_of(refused, bytes_max), 1, by), last_line_partial=True)
     return _cut(whole, "\n".join(reversed(kept)), len(kept), by)
 

@@ -48,6 +48,14 @@ def test_cut_to_units_never_splits_a_character(text: str, units_max: int) -> Non
     assert cut == text or units(text[: len(cut) + 1]) > units_max
 
 
+@pytest.mark.parametrize(("lines_max", "by"), [(1, "lines"), (2, "bytes")])
+def test_partial_last_line_counts_as_a_line(lines_max: int, by: str) -> None:
+    """TOOL-52."""
+    cut = truncate_tail("a\nbcdef", lines_max, 3)
+
+    assert (cut.content, cut.last_line_partial, cut.truncated_by) == ("def", True, by)
+
+
 def test_long_line_is_cut_and_marked() -> None:
     assert truncate_line("x" * 501) == ("x" * 500 + "... [truncated]", True)
     assert truncate_line("x" * 500) == ("x" * 500, False)
