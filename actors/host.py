@@ -45,6 +45,7 @@ from camshaft.actors.logs.port import Durability, Loaded, Log
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, open_log, session_folder
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.rest import Rest
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts
@@ -268,6 +269,7 @@ class Kernel:
                 stream=stream,
                 limbo=self._limbo,
                 nursery=self._nursery,
+                rest=Rest(session, stream, self._nursery),
                 providers=options.providers,
                 base_prompt=_base_prompt(options, cwd),
                 mode=options.mode,

@@ -8,6 +8,7 @@ from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import Provider, provider_of
+from camshaft.actors.rest import Rest
 from camshaft.actors.session import SessionActor
 from camshaft.actors.world import World
 from camshaft.kernel.commands import Command
@@ -35,6 +36,7 @@ class SeatParts:
     mode: str
     abort_grace_s: float | None
     continuations_max: int | None
+    rest: Rest
     found: tuple[DiagnosticEvent, ...] = ()
 
     @property
@@ -47,6 +49,7 @@ class SeatParts:
         commit = self.session.post(command)
         if isinstance(commit, Rejection):
             raise CommandRefused(commit.why)
+        self.rest.soon()
         return commit
 
     def unready(self) -> str | None:
