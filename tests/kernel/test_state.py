@@ -1,0 +1,518 @@
+"""What one session decides: each command's effect, what is refused, and queues and entries against a naive model."""
+
+from typing import Any, get_args
+
+import attrs
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from camshaft.kernel.commands import (
+    AnnounceDelivery,
+    AppendCustom,
+    AppendCustomMessage,
+    AppendMessage,
+    BecomeActive,
+    BecomeIdle,
+    BecomeSettled,
+    ClaimRun,
+    ClearQueues,
+    Command,
+    CommitBatch,
+    Enqueue,
+    FinishCall,
+    FlushHeld,
+    Hold,
+    MoveLeaf,
+    OmitEntries,
+    PlanCalls,
+    PlanRun,
+    RecordSelection,
+    RequestAbort,
+    SelectLevel,
+    SelectModel,
+    SelectTools,
+    SetLabel,
+    SetName,
+    SetQueueMode,
+    Take,
+    Unclaim,
+)
+from camshaft.kernel.entries import CustomEntry, LabelEntry, ModelChangeEntry, SessionHeader, SessionInfoEntry, ThinkingLevelChangeEntry
+from camshaft.kernel.errors import Rejection
+from camshaft.kernel.events import EntryAppended, QueueUpdate, SessionInfoChanged
+from camshaft.kernel.messages import (
+    AssistantMessage,
+    BashExecutionMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    Message,
+    OpaqueMessage,
+    UserMessage,
+)
+from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import FrozenDict
+from camshaft.kernel.projection import project
+from camshaft.kernel.records import FateRecord, InputRecord, SettledRecord
+from camshaft.kernel.settings import Settings
+from camshaft.kernel.state import QUEUED_MAX, Activity, Commit, SessionState, Stamps, decide, evolve, ids_needed, initial
+from camshaft.kernel.tree import tree_of
+from tests.kernel.made import TIME, assistant, user
+
+HEADER = SessionHeader(id="s", timestamp=TIME, cwd="/")
+STARTED_MS = 1_772_355_600_000
+MODEL = Model(id="m2", name="M2", provider="p2", api="a", context_window=1000, max_tokens=100)
+BASH = BashExecutionMessage(command="ls", output="", cancelled=False, truncated=False, timestamp=1)
+
+
+def said(text: str) -> UserMessage:
+    return UserMessage(content=text, timestamp=1)
+
+
+def custom(text: str) -> CustomMessage:
+    return CustomMessage(custom_type="k", content=text, timestamp=1)
+
+
+def opened(*entries: Any) -> SessionState:
+    return initial(HEADER, tree_of(entries=list(entries)), len(entries) - 1 if entries else None, (), Settings())
+
+
+@attrs.define
+class Session:
+    """A state with a counter for ids: what the session actor is, without a log."""
+
+    state: SessionState = attrs.field(factory=lambda: opened(user("u", None), assistant("a", "u")))
+    commits: list[Commit] = attrs.field(factory=list)
+    _made: int = 0
+
+    def post(self, command: Command) -> Commit | Rejection:
+        count = ids_needed(self.state, command)
+        ids = tuple([f"n{self._made + number}" for number in range(count)])
+        self._made += count
+        commit = decide(self.state, command, Stamps(now_ms=STARTED_MS, ids=ids))
+        if isinstance(commit, Commit):
+            self.state = evolve(self.state, commit)
+            self.commits.append(commit)
+        return commit
+
+    def posted(self, command: Command) -> Commit:
+        commit = self.post(command)
+        assert isinstance(commit, Commit), commit
+        return commit
+
+
+# -- every command in every activity -----------------------------------------------------
+
+COMMANDS: dict[type[Any], Any] = {
+    AppendMessage: AppendMessage(message=said("x")),
+    AppendCustomMessage: AppendCustomMessage(message=custom("x")),
+    AppendCustom: AppendCustom(custom_type="k"),
+    SetLabel: SetLabel(target_id="u", label="x"),
+    SetName: SetName(name="x"),
+    RecordSelection: RecordSelection(model=("p", "m"), thinking_level="low"),
+    OmitEntries: OmitEntries(entry_ids=("a",)),
+    CommitBatch: CommitBatch(entries=(CustomEntry(id="b", parent_id="a", timestamp=TIME, custom_type="k"),), decision=None),
+    Enqueue: Enqueue(way="steer", message=said("x")),
+    ClaimRun: ClaimRun(way="prompt", message=said("x"), run_id="r"),
+    Unclaim: Unclaim(input_id="i"),
+    PlanRun: PlanRun(run_id="r", input_ids=(), starting=()),
+    Take: Take(queue="steer"),
+    AnnounceDelivery: AnnounceDelivery(input_id="i"),
+    ClearQueues: ClearQueues(),
+    Hold: Hold(message=custom("x")),
+    FlushHeld: FlushHeld(kind="custom"),
+    PlanCalls: PlanCalls(calls=()),
+    FinishCall: FinishCall(result_entry_id="x", message=said("x")),
+    BecomeActive: BecomeActive(),
+    RequestAbort: RequestAbort(),
+    BecomeSettled: BecomeSettled(outcome="completed"),
+    BecomeIdle: BecomeIdle(),
+    SelectModel: SelectModel(model=MODEL, thinking_level="low"),
+    SelectLevel: SelectLevel(thinking_level="low"),
+    SelectTools: SelectTools(active_tools=("read",)),
+    SetQueueMode: SetQueueMode(queue="steer", mode="all"),
+    MoveLeaf: MoveLeaf(entry_id="u"),
+}
+ELSEWHERE = {"AppendUsage", "AppendContextEdit", "AppendCompaction", "AppendBranchSummary"}
+"""Commands of the session writer; their tests stand beside theirs."""
+REFUSED_WHEN = {ClaimRun: set(Activity) - {Activity.IDLE}}
+CHANGES_ACTIVITY = {
+    ClaimRun: Activity.START,
+    Unclaim: Activity.IDLE,
+    BecomeActive: Activity.RUN,
+    BecomeSettled: Activity.SETTLED,
+    BecomeIdle: Activity.IDLE,
+}
+
+
+def in_activity(activity: Activity) -> Session:
+    session = Session()
+    session.state = attrs.evolve(session.state, live=attrs.evolve(session.state.live, activity=activity))
+    return session
+
+
+def test_every_command_is_listed() -> None:
+    assert {command.__name__ for command in get_args(Command)} == {each.__name__ for each in COMMANDS} | ELSEWHERE
+
+
+@pytest.mark.parametrize("activity", Activity)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda each: type(each).__name__)
+def test_a_command_is_decided_in_every_activity(command: Any, activity: Activity) -> None:
+    session = in_activity(activity)
+    before = session.state
+
+    commit = session.post(command)
+
+    refused = activity in REFUSED_WHEN.get(type(command), ())
+    assert isinstance(commit, Rejection) is refused
+    assert (session.state is before) >= refused, "a refusal changes nothing"
+    expected = activity if refused else CHANGES_ACTIVITY.get(type(command), activity)
+    assert session.state.live.activity is expected
+
+
+@pytest.mark.parametrize("activity", Activity)
+def test_an_abort_is_kept_while_something_is_active_and_only_then(activity: Activity) -> None:
+    session = in_activity(activity)
+
+    session.post(RequestAbort())
+
+    assert session.state.live.aborting is (activity not in (Activity.IDLE, Activity.SETTLED))
+
+
+# -- appends -----------------------------------------------------------------------------
+
+
+@pytest.mark.rule("SES-33")
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("plan", "plan"),
+        ("  plan  ", "plan"),
+        ("two\nlines", "two lines"),
+        ("two\r\n\r\nlines", "two lines"),
+        ("a\rb", "a b"),
+        ("\r\n", None),
+        ("", None),
+        ("a \n b", "a   b"),
+        ("a  b", "a  b"),
+    ],
+)
+def test_runs_of_line_ends_in_a_name_become_one_space_and_its_ends_are_trimmed(given: str, name: str | None) -> None:
+    session = Session()
+
+    commit = session.posted(SetName(name=given))
+
+    assert session.state.tree.name == name
+    assert commit == Commit(
+        entries=(SessionInfoEntry(id="n0", parent_id="a", timestamp=TIME, name=name or ""),), events=(SessionInfoChanged(name=name),)
+    )
+
+
+@pytest.mark.rule("SES-52")
+def test_a_label_needs_an_entry_of_any_branch() -> None:
+    session = Session(state=opened(user("u", None), user("side", None), assistant("a", "u")))
+
+    labelled = session.posted(SetLabel(target_id="side", label="x"))
+    missing = session.post(SetLabel(target_id="gone", label="x"))
+
+    assert labelled.entries == (LabelEntry(id="n0", parent_id="a", timestamp=TIME, target_id="side", label="x"),)
+    assert session.state.tree.label("side") == "x"
+    assert missing == Rejection("Entry gone not found")
+
+
+@pytest.mark.rule("MSG-24", "MSG-36")
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (
+            AssistantMessage(content=(), api="a", provider="p", model="m", stop_reason="pending", timestamp=1),
+            "only final messages are stored",
+        ),
+        (BranchSummaryMessage(summary="s", from_id="root", timestamp=1), "exists in projections only"),
+        (CompactionSummaryMessage(summary="s", tokens_before=1, timestamp=1), "exists in projections only"),
+        (OpaqueMessage(role="user", raw=FrozenDict({"role": "user", "content": 3})), "unreadable when loaded again"),
+    ],
+    ids=["pending", "branch summary", "compaction summary", "half read"],
+)
+def test_a_message_that_no_reader_could_take_is_refused_and_nothing_changed(message: Message, why: str) -> None:
+    session = Session()
+    before = session.state
+
+    refused = session.post(AppendMessage(message=message))
+
+    assert isinstance(refused, Rejection) and why in refused.why
+    assert session.state is before
+
+
+def test_a_batch_that_was_sealed_against_another_leaf_is_refused() -> None:
+    session = Session()
+    batch = COMMANDS[CommitBatch]
+    session.posted(AppendCustom(custom_type="meanwhile"))
+
+    assert session.post(batch) == Rejection("the batch continues 'a', but the leaf is 'n0'")
+
+
+def test_selecting_a_model_records_a_level_only_if_it_changes() -> None:
+    session = Session()
+
+    first = session.posted(SelectModel(model=MODEL, thinking_level="low"))
+    second = session.posted(SelectModel(model=MODEL, thinking_level="low"))
+    resumed = session.posted(SelectModel(model=MODEL, thinking_level="high", record=False))
+
+    assert [type(entry) for entry in first.entries] == [ModelChangeEntry, ThinkingLevelChangeEntry]
+    assert [entry.parent_id for entry in first.entries] == ["a", "n0"]
+    assert [type(entry) for entry in second.entries] == [ModelChangeEntry]
+    assert resumed.entries == ()
+    assert (session.state.selection.model, session.state.selection.thinking_level) == (MODEL, "high")
+
+
+@pytest.mark.parametrize("target", ["u", None])
+def test_the_leaf_can_be_moved_and_the_next_entry_begins_a_branch_there(target: str | None) -> None:
+    session = Session()
+
+    session.posted(MoveLeaf(entry_id=target))
+    session.posted(AppendMessage(message=said("again")))
+
+    assert session.state.leaf_entry is not None and session.state.leaf_entry.parent_id == target
+    assert session.post(MoveLeaf(entry_id="gone")) == Rejection("Entry gone not found")
+
+
+def test_omissions_are_chained_and_an_entry_that_cannot_be_omitted_refuses_them_all() -> None:
+    session = Session()
+
+    commit = session.posted(OmitEntries(entry_ids=("a", "u")))
+    refused = session.post(OmitEntries(entry_ids=("gone", "a")))
+
+    assert [(entry.id, entry.parent_id) for entry in commit.entries] == [("n0", "a"), ("n1", "n0")]
+    assert commit.events == tuple([EntryAppended(entry=entry) for entry in commit.entries])
+    assert list(session.state.projection.messages) == []
+    assert isinstance(refused, Rejection)
+
+
+# -- queues ------------------------------------------------------------------------------
+
+
+@pytest.mark.rule("QUE-6")
+def test_a_message_counts_as_queued_until_its_delivery_is_announced_and_custom_ones_never_show() -> None:
+    session = Session()
+    shown = [QueueUpdate(steering=("one",), follow_up=())]
+
+    first = session.posted(Enqueue(way="steer", message=said("one")))
+    quiet = session.posted(Enqueue(way="steer", message=custom("hidden")))
+    taken = session.posted(Take(queue="steer"))
+    record = first.records[0]
+    assert isinstance(record, InputRecord)
+    pending = session.state.has_pending_messages
+    announced = session.posted(AnnounceDelivery(input_id=record.input_id))
+
+    assert [list(commit.events) for commit in (first, quiet, taken, announced)] == [shown, [], [], [QueueUpdate(steering=(), follow_up=())]]
+    assert (pending, session.state.has_pending_messages) == (True, False)
+
+
+@pytest.mark.rule("QUE-14")
+def test_clearing_empties_both_queues_but_for_taken_and_next_turn_messages() -> None:
+    session = Session()
+    for way, text in (("steer", "taken"), ("steer", "one"), ("followUp", "two"), ("nextTurn", "three")):
+        session.posted(Enqueue(way=way, message=said(text)))  # type: ignore[arg-type]  # a Way
+    session.posted(Take(queue="steer"))
+
+    commit = session.posted(ClearQueues())
+
+    queues = session.state.queues
+    assert (queues.steering, queues.follow_up) == ((), ())
+    assert [[item.message for item in part] for part in (queues.taken, queues.next_turn)] == [[said("taken")], [said("three")]]
+    assert commit.records == (FateRecord(input_id="n2", fate="cleared"), FateRecord(input_id="n4", fate="cleared"))
+    assert commit.events == (QueueUpdate(steering=("taken",), follow_up=()),)
+
+
+def test_a_full_queue_refuses_with_its_limit() -> None:
+    session = Session()
+    for _ in range(QUEUED_MAX):
+        session.posted(Enqueue(way="followUp", message=said("x")))
+
+    refused = session.post(Enqueue(way="steer", message=said("one more")))
+
+    assert isinstance(refused, Rejection) and f"the limit is {QUEUED_MAX}" in refused.why
+
+
+@pytest.mark.rule("A16")
+def test_what_was_taken_or_announced_without_an_entry_is_queued_again_in_order_when_the_run_settles() -> None:
+    session = Session()
+    session.posted(SetQueueMode(queue="steer", mode="all"))
+    inputs = [session.posted(Enqueue(way="steer", message=said(text))).records[0] for text in ("one", "two", "three")]
+    session.posted(Take(queue="steer"))
+    session.posted(Enqueue(way="steer", message=said("four")))
+    for record in inputs[:2]:
+        assert isinstance(record, InputRecord)
+        session.posted(AnnounceDelivery(input_id=record.input_id))
+    assert isinstance(inputs[0], InputRecord)
+    session.posted(AppendMessage(message=said("one"), entry_id=inputs[0].entry_id))
+
+    commit = session.posted(BecomeSettled(outcome="error"))
+
+    queues = session.state.queues
+    assert [item.message for item in queues.steering] == [said("two"), said("three"), said("four")]
+    assert (queues.taken, queues.announced) == ((), ())
+    assert commit.events == (QueueUpdate(steering=("two", "three", "four"), follow_up=()),)
+
+
+def test_a_run_that_settles_is_recorded_unless_the_log_refused_that() -> None:
+    session = Session()
+    session.posted(ClaimRun(way="prompt", message=said("go"), run_id="r"))
+
+    assert session.posted(BecomeSettled(outcome="completed")).records == (SettledRecord(run_id="r", outcome="completed"),)
+    assert session.posted(BecomeSettled(outcome=None)).records == ()
+
+
+# -- against a naive model ---------------------------------------------------------------
+
+TEXTS = st.sampled_from(["one", "two", "three"])
+MESSAGES = st.one_of(TEXTS.map(said), TEXTS.map(custom))
+
+
+class AgainstLists(RuleBasedStateMachine):
+    """The same operations on a session and on plain lists; at the end also on another session in other pieces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session = Session()
+        self.first = self.session.state
+        self.entries = ["u", "a"]
+        self.parents: dict[str, str | None] = {"u": None, "a": "u"}
+        self.leaf: str | None = "a"
+        self.queues: dict[str, list[tuple[str, Message]]] = {"steer": [], "followUp": [], "nextTurn": []}
+        self.taken: list[tuple[str, str, Message]] = []
+        self.modes = {"steer": "one-at-a-time", "followUp": "one-at-a-time"}
+        self.held: list[Message] = []
+
+    def note(self, commit: Commit) -> None:
+        for entry in commit.entries:
+            self.entries.append(entry.id)
+            self.parents[entry.id] = self.leaf
+            self.leaf = entry.id
+
+    @rule(message=MESSAGES)
+    def append(self, message: Message) -> None:
+        command = AppendCustomMessage if isinstance(message, CustomMessage) else AppendMessage
+        self.note(self.session.posted(command(message=message)))  # type: ignore[arg-type]  # each class takes its message
+
+    @rule(data=st.integers())
+    def append_custom(self, data: int) -> None:
+        self.note(self.session.posted(AppendCustom(custom_type="k", data=data)))
+
+    @rule(pick=st.integers(0, 1000))
+    def move(self, pick: int) -> None:
+        self.leaf = [None, *self.entries][pick % (len(self.entries) + 1)]
+        self.session.posted(MoveLeaf(entry_id=self.leaf))
+
+    @rule(way=st.sampled_from(["steer", "followUp", "nextTurn"]), message=MESSAGES)
+    def enqueue(self, way: Any, message: Message) -> None:
+        record = self.session.posted(Enqueue(way=way, message=message)).records[0]
+        assert isinstance(record, InputRecord)
+        self.queues[way].append((record.input_id, message))
+
+    @rule(queue=st.sampled_from(["steer", "followUp"]))
+    def take(self, queue: Any) -> None:
+        count = len(self.queues[queue]) if self.modes[queue] == "all" else 1
+        polled, self.queues[queue] = self.queues[queue][:count], self.queues[queue][count:]
+        self.taken += [(queue, *item) for item in polled]
+        self.session.posted(Take(queue=queue))
+
+    @precondition(lambda self: bool(self.taken))
+    @rule(is_refused=st.booleans())
+    def deliver(self, is_refused: bool) -> None:
+        way, input_id, message = self.taken[0]
+        entry_id = self.session.state.queues.taken[0].entry_id
+        self.session.posted(AnnounceDelivery(input_id=input_id))
+        if is_refused:
+            self.settle()
+            return
+        self.taken.pop(0)
+        self.note(self.session.posted(AppendMessage(message=message, entry_id=entry_id)))
+
+    @rule()
+    def settle(self) -> None:
+        for way in ("steer", "followUp"):
+            self.queues[way] = [item[1:] for item in self.taken if item[0] == way] + self.queues[way]
+        self.taken = []
+        self.session.posted(BecomeSettled(outcome="completed"))
+
+    @rule()
+    def clear(self) -> None:
+        self.queues["steer"], self.queues["followUp"] = [], []
+        self.session.posted(ClearQueues())
+
+    @rule(queue=st.sampled_from(["steer", "followUp"]), mode=st.sampled_from(["one-at-a-time", "all"]))
+    def set_mode(self, queue: Any, mode: Any) -> None:
+        self.modes[queue] = mode
+        self.session.posted(SetQueueMode(queue=queue, mode=mode))
+
+    @rule(text=TEXTS)
+    def hold(self, text: str) -> None:
+        self.held.append(custom(text))
+        self.session.posted(Hold(message=custom(text)))
+
+    @rule()
+    def flush(self) -> None:
+        commit = self.session.posted(FlushHeld(kind="custom"))
+        assert len(commit.entries) == len(self.held)
+        self.held = []
+        self.note(commit)
+
+    @invariant()
+    def entries_are_those_of_the_lists(self) -> None:
+        tree = self.session.state.tree
+        assert [(entry.id, entry.parent_id) for entry in tree.entries()] == [(each, self.parents[each]) for each in self.entries]
+        assert self.session.state.leaf_id == self.leaf
+
+    @invariant()
+    def queues_are_those_of_the_lists(self) -> None:
+        queues = self.session.state.queues
+        assert [(item.input_id, item.message) for item in queues.steering] == self.queues["steer"]
+        assert [(item.input_id, item.message) for item in queues.follow_up] == self.queues["followUp"]
+        assert [(item.input_id, item.message) for item in queues.next_turn] == self.queues["nextTurn"]
+        assert [(item.way, item.input_id, item.message) for item in queues.taken] == self.taken
+        assert list(queues.held) == self.held
+
+    @invariant()
+    def texts_and_counts_are_those_of_user_messages(self) -> None:
+        state = self.session.state
+        waiting = [
+            *self.taken,
+            *[("steer", *item) for item in self.queues["steer"]],
+            *[("followUp", *item) for item in self.queues["followUp"]],
+        ]
+        texts = {way: [each[2].content for each in waiting if each[0] == way and isinstance(each[2], UserMessage)] for way in self.modes}
+        assert (list(state.pending_texts("steer")), list(state.pending_texts("followUp"))) == (texts["steer"], texts["followUp"])
+        assert state.has_pending_messages == bool(texts["steer"] or texts["followUp"])
+
+    @invariant()
+    def the_projection_kept_is_the_projection_made_anew(self) -> None:
+        state = self.session.state
+        assert list(state.projection.messages) == list(project(state.tree, state.projection.leaf).messages)
+
+    def teardown(self) -> None:
+        whole = self.first
+        for commit in self.session.commits:
+            whole = evolve(whole, commit)
+        assert (whole.queues, whole.live, whole.leaf_id) == (self.session.state.queues, self.session.state.live, self.session.state.leaf_id)
+        reopened = initial(HEADER, tree_of(entries=list(whole.tree.entries())), whole.projection.leaf, (), Settings())
+        assert list(reopened.projection.messages) == list(whole.projection.messages)
+
+
+AgainstLists.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
+TestAgainstLists = pytest.mark.slow(AgainstLists.TestCase)
+
+
+def test_held_results_of_user_commands_are_appended_in_order() -> None:
+    session = Session()
+    session.posted(Hold(message=BASH))
+    session.posted(Hold(message=attrs.evolve(BASH, command="pwd")))
+
+    commit = session.posted(FlushHeld(kind="shell"))
+    nothing = session.posted(FlushHeld(kind="shell"))
+
+    assert [(entry.id, entry.parent_id) for entry in commit.entries] == [("n0", "a"), ("n1", "n0")]
+    assert nothing == Commit()
