@@ -21,6 +21,8 @@ class Rest:
     _session: SessionActor
     _stream: EventStream
     _nursery: trio.Nursery
+    error: Exception | None = None
+    """Why the log could not be given back; raised when the conversation is closed, because nobody waited for it."""
     _is_due: bool = False
 
     def soon(self) -> None:
@@ -39,6 +41,7 @@ class Rest:
             return
         outcome = await guard(self._session.log.settle)
         if isinstance(outcome, Failure):
+            self.error = outcome.error
             self._stream.publish(DiagnosticEvent(source="session", message=f"the session could not be put to rest: {outcome.text}"))
         elif self._is_idle:
             self._session.rest()

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import attrs
 import trio
 
-from camshaft.actors.actor import refuse_self_wait
+from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import Follower, Listener
@@ -434,6 +434,7 @@ class Seat:
         """Aborts, runs shutdown hooks, closes the log. Idempotent; bounded, also under cancellation (SDK-22, SDK-23).
 
         `at_once` ends what runs without the grace. Raises SelfWait from inside a run; nothing is closed then.
+        Raises StorageError if the log could not be synced; everything else is closed all the same.
         """
         if self._closed:
             return
@@ -448,8 +449,11 @@ class Seat:
                     await self._parts.host.dispatch("session_shutdown", hook_events.SessionShutdownEvent(reason="quit"))
                 await self._parts.host.drained()
             self._parts.host.generation.stale = True
-            await self._parts.session.log.aclose()
+            closed = await guard(self._parts.session.log.aclose)
             self._parts.stream.close()
+        error = closed.error if isinstance(closed, Failure) else self._parts.rest.error
+        if error is not None:
+            raise error
 
     def _require_open(self) -> None:
         if self._closed:
