@@ -71,7 +71,7 @@ from camshaft.kernel.messages import (
     ToolResultMessage,
     UserMessage,
 )
-from camshaft.kernel.persistent import FrozenDict, Json, NotJson, freeze
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, NotJson, freeze
 from camshaft.kernel.records import (
     BatchRecord,
     CallsRecord,
@@ -421,7 +421,8 @@ def _tuple_factory(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any]
                 done.append(hooks[position](item, args[position]))
             except CodecError as error:
                 raise _under(f"[{index}]", error) from None
-        return tuple(done)
+        same = type(value) is tuple and all([item is before for item, before in zip(done, value)])
+        return value if same else tuple(done)
 
     return structure
 
@@ -504,7 +505,7 @@ def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], 
         def structure(value: Any, _cls: Any) -> Any:
             if type(value) is not dict:
                 if isinstance(value, cls):
-                    return value
+                    return value if wire_names else _checked(value, rows)
                 if not isinstance(value, Mapping):
                     raise CodecError("", value, f"an object ({cls.__name__})")
             extra: dict[str, Json] = {}
@@ -528,6 +529,24 @@ def _class_factory(wire_names: bool) -> Callable[[type[Any], cattrs.Converter], 
         return structure
 
     return build
+
+
+def _checked(value: Any, rows: Mapping[str, _Row]) -> Any:
+    """An object whose fields were checked and frozen; the same one if nothing had to change."""
+    changes: dict[str, Any] = {}
+    for key, (name, exact, hook, annotation, nullable) in rows.items():
+        item = getattr(value, name)
+        if type(item) in exact or (item is None and nullable):
+            continue
+        try:
+            done = hook(item, annotation)
+        except CodecError as error:
+            raise _under(key, error) from None
+        if done is not item:
+            changes[name] = done
+    if type(getattr(value, "extra", EMPTY)) is not FrozenDict:
+        changes["extra"] = _frozen_object(value.extra, None)
+    return attrs.evolve(value, **changes) if changes else value
 
 
 def _read_rows(value: Mapping[str, Json], rows: Mapping[str, _Row], tag: tuple[str, str] | None, extra: dict[str, Json]) -> dict[str, Any]:
@@ -625,6 +644,10 @@ def _holds_classes(annotation: Any) -> bool:
     return any(_holds_classes(arg) for arg in typing.get_args(annotation))
 
 
+_BLOCK_CLASSES: Final = frozenset({*BLOCKS.values(), OpaqueBlock})
+_MESSAGE_CLASSES: Final = frozenset({*MESSAGES.values(), OpaqueMessage})
+
+
 def _tagged(converter: cattrs.Converter, value: Any, table: Mapping[str, type[Any]], tag: str, what: str) -> Any:
     if not isinstance(value, Mapping):
         raise CodecError("", value, f"an object ({what})")
@@ -639,8 +662,8 @@ def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
     hooks: dict[str, Callable[[Any, Any], Any]] = {}
 
     def structure(value: Any, _cls: Any) -> Block:
-        if type(value) is not dict and attrs.has(type(value)):
-            block: Block = value
+        if type(value) in _BLOCK_CLASSES:
+            block: Block = value if type(value) is OpaqueBlock else converter.structure(value, type(value))
             return block
         kind = value.get("type") if isinstance(value, (dict, Mapping)) else None
         if not isinstance(kind, str):
@@ -659,8 +682,8 @@ def _block(converter: cattrs.Converter) -> Callable[[Any, Any], Block]:
 
 def _message(converter: cattrs.Converter, *, lenient: bool) -> Callable[[Any, Any], Message]:
     def structure(value: Any, _cls: Any) -> Message:
-        if type(value) is not dict and attrs.has(type(value)):
-            message: Message = value
+        if type(value) in _MESSAGE_CLASSES:
+            message: Message = value if lenient or type(value) is OpaqueMessage else converter.structure(value, type(value))
             return message
         if not isinstance(value, Mapping):
             raise CodecError("", value, "a message (an object)")
@@ -685,7 +708,7 @@ def _entry(value: Any, _cls: Any) -> Entry:
 def _draft(converter: cattrs.Converter) -> Callable[[Any, Any], Draft]:
     def structure(value: Any, _cls: Any) -> Draft:
         if type(value) in DRAFTS.values():
-            known: Draft = value
+            known: Draft = converter.structure(value, type(value))
             return known
         draft: Draft = _tagged(converter, value, DRAFTS, "type", "a draft")
         return draft
