@@ -2,11 +2,12 @@
 
 The rules are those of fd: hidden names included; `.gitignore`, `.ignore`, `.fdignore` and the
 exclude files of git respected, outside a repository too; a pattern without `/` is for the
-name, one with `/` for the path below the searched folder. What is found comes sorted; of more
-than the limit, those met first.
+name, one with `/` for the path below the searched folder, one that begins with `/` for the
+whole path; an empty one finds everything. What is found comes sorted; of more than the limit,
+those met first.
 """
 
-import re
+import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -50,8 +51,8 @@ def create_find_tool(*, files: Files | None = None, cwd: str | None = None) -> T
 
     async def execute(_id: str, params: dict[str, Any], signal: Signal, _on_update: OnUpdate, ctx: Any) -> ToolResult:
         raise_if_aborted(signal)
-        accepts, limit = path_filter(params["pattern"]), limit_of(params, RESULTS_MAX)
         source, root, shown = files or ctx.world.files, path_of(params, ctx, cwd), params.get("path") or "."
+        accepts, limit = path_filter(params["pattern"], root), limit_of(params, RESULTS_MAX)
         try:
             if await source.kind(root) != "directory":
                 raise ToolFailure(f"Search path {shown!r} is not a directory")
@@ -76,16 +77,23 @@ def create_find_tool(*, files: Files | None = None, cwd: str | None = None) -> T
     )
 
 
-def path_filter(pattern: str) -> Callable[[str], bool]:
-    """Whether a relative path is wanted. Raises ToolFailure for a malformed pattern."""
-    wanted = pattern.removeprefix("./")
+def path_filter(pattern: str, root: str) -> Callable[[str], bool]:
+    """Whether a path relative to `root` is wanted. Raises ToolFailure for a malformed pattern."""
+    wanted = pattern
+    while wanted.startswith("./"):
+        wanted = wanted.removeprefix("./")
+    if not wanted:
+        return lambda path: True
+    below = "/" in wanted and not wanted.startswith("/")
     try:
-        expression: re.Pattern[str] = glob_expression(wanted.removeprefix("/") if "/" in wanted else wanted)
+        matches = glob_expression("/" * below + wanted).fullmatch
     except BadGlob as error:
         raise ToolFailure(f"Bad pattern: {error}") from error
-    if "/" in wanted:
-        return lambda path: expression.fullmatch(path) is not None
-    return lambda path: expression.fullmatch(path.rpartition("/")[2]) is not None
+    if below:
+        return lambda path: matches(b"/" + os.fsencode(path)) is not None
+    if wanted.startswith("/"):
+        return lambda path: matches(os.fsencode(os.path.join(root, path))) is not None
+    return lambda path: matches(os.fsencode(path.rpartition("/")[2])) is not None
 
 
 async def _walk(files: Files, root: str, accepts: Callable[[str], bool], most_and_signal: tuple[int, Signal]) -> tuple[WalkedPath, ...]:

@@ -147,21 +147,29 @@ async def test_names_that_are_no_utf_8_are_found_and_shown_readably(tmp_path: Pa
 GLOBS = [
     ("*.ts", ["a.ts", "A.TS", ".ts"], ["a.js", "d/a.ts"]),
     ("*.Ts", ["a.Ts"], ["a.ts"]),
-    ("a?c", ["abc", "aéc"], ["ac", "a/c"]),
+    ("a?c", ["abc"], ["ac", "a/c", "aéc"]),
+    ("a??c", ["aéc"], ["ac"]),
+    ("[é]c", [], ["éc"]),
     ("a*c", ["ac", "abbc"], ["a/c"]),
     ("a**c", ["ac", "abbc"], ["a/c"]),
     ("**", ["a", "a/b"], []),
     ("**/a", ["a", "b/a", "b/c/a"], ["ba"]),
     ("a/**", ["a/b", "a/b/c"], ["a", "ab"]),
+    ("**/**/a", ["a", "b/a"], ["ba"]),
+    ("a/**/**/b", ["a/b", "a/x/b"], ["ab"]),
     ("a/**/b", ["a/b", "a/x/b", "a/x/y/b"], ["ab", "a/xb"]),
     ("[a-c]x", ["ax", "cx"], ["dx"]),
-    ("[!a-c]x", ["dx"], ["ax", "/x"]),
+    ("[!a-c]x", ["dx", "/x"], ["ax"]),
     ("[^a]x", ["dx"], ["ax"]),
     ("[]x]", ["]", "x"], ["y"]),
     ("[a^&]", ["^", "&"], ["b"]),
     ("{a,b*}.{ts,py}", ["a.ts", "bcd.py"], ["c.ts", "a.js"]),
-    ("{a,{b,c}}", ["a", "b", "c"], ["d"]),
-    ("x{,y}", ["x", "xy"], ["xyy"]),
+    ("x{,y}", ["xy"], ["x", "xyy"]),
+    ("{**/a,b/**}", ["a", "x/a", "b/c"], ["b"]),
+    ("a}", ["a"], ["a}"]),
+    ("[a-]b", ["-b"], ["bb"]),
+    ("[a-b-d]", ["b", "d"], ["-", "e"]),
+    (r"[\\]", ["\\"], ["a"]),
     (r"\*", ["*"], ["a"]),
     ("a.b+c(d)|$", ["a.b+c(d)|$"], ["aXb+c(d)|$"]),
     ("a,b", ["a,b"], ["a"]),
@@ -173,11 +181,38 @@ GLOBS = [
 def test_a_glob_matches_what_fd_finds(pattern: str, yes: list[str], no: list[str]) -> None:
     expression = glob_expression(pattern)
 
-    assert [path for path in yes if not expression.fullmatch(path)] == []
-    assert [path for path in no if expression.fullmatch(path)] == []
+    assert [path for path in yes if not expression.fullmatch(path.encode())] == []
+    assert [path for path in no if expression.fullmatch(path.encode())] == []
 
 
-@pytest.mark.parametrize("pattern", ["a[", "[", "[]", "[!", "{a", "a}", "a\\", "[z-a]", "{a,{b}"])
+@pytest.mark.parametrize("pattern", ["a[", "[", "[]", "[!", "{a", "{a,{b}}", "a\\", "[z-a]"])
 def test_a_malformed_glob_says_where(pattern: str) -> None:
     with pytest.raises(BadGlob):
         glob_expression(pattern)
+
+
+@pytest.mark.rule("TOOL-91")
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("", ["d/", "d/a.ts", "top.ts"]),
+        ("././", ["d/", "d/a.ts", "top.ts"]),
+        ("././a.ts", ["d/a.ts"]),
+        ("d/*.ts", ["d/a.ts"]),
+        ("/d/*.ts", []),
+        ("ROOT/d/*.ts", ["d/a.ts"]),
+        ("**/", []),
+        ("**/**", ["d/", "d/a.ts", "top.ts"]),
+    ],
+)
+async def test_a_pattern_with_a_slash_is_for_the_path_and_one_that_begins_with_it_for_the_whole_path(
+    tmp_path: Path, pattern: str, found: list[str]
+) -> None:
+    root = tmp_path / "root"
+    (root / "d").mkdir(parents=True)
+    (root / "d" / "a.ts").touch()
+    (root / "top.ts").touch()
+
+    result = await call(create_find_tool(), {"pattern": pattern.replace("ROOT", str(root)), "path": "root"}, context(tmp_path))
+
+    assert text(result).split("\n") == (found or ["No files found matching pattern"])
