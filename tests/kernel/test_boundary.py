@@ -331,6 +331,7 @@ class CountedTree:
         return counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drafts", [1, 3])
 def test_a_preview_reads_as_much_of_a_long_session_as_of_a_short_one(drafts: int) -> None:
     def reads(length: int) -> int:
