@@ -200,6 +200,8 @@ class OpenOptions:
     durability: Durability = "commit"
     resume: Literal["report"] = "report"
     """What opening does with an unfinished run: report it as a diagnostic, and nothing else."""
+    listeners: tuple[Listener, ...] = ()
+    """Subscribed before extensions load, so that they hear what happens while the conversation opens."""
     override_cwd: bool = False
     """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
     mode: str = "embedded"
@@ -252,6 +254,8 @@ class Kernel:
         state = loaded_state(loaded, options.settings)
         cwd = _effective_cwd(options, state, log)
         stream = EventStream()
+        for listener in options.listeners:
+            stream.subscribe(listener)
         session = SessionActor(log, self.world.clock, self.world.ids, stream, state)
         host = ExtensionHost(stream, self.world.clock.now_ms, Generation(1))
         excluded, choice = options.exclude_tools, () if options.no_tools == "all" and options.tools is None else options.tools

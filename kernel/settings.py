@@ -28,6 +28,8 @@ class RetrySettings:
     max_retries: int = 3
     base_delay_ms: int = 2000
     max_agent_delay_ms: int = 60_000
+    extra: FrozenDict = EMPTY
+    """Keys that other readers know."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,6 +40,8 @@ class CompactionSettings:
     reserve_tokens: int = 16_384
     keep_recent_tokens: int = 20_000
     model_overrides: FrozenDict = EMPTY
+    extra: FrozenDict = EMPTY
+    """Keys that other readers know."""
 
 
 @attrs.frozen(kw_only=True)

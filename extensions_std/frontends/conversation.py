@@ -11,7 +11,7 @@ import attrs
 import trio
 
 from camshaft.actors.api import World
-from camshaft.actors.host import CamshaftError, Kernel, OpenOptions, PromptRefused, Seat, open_kernel
+from camshaft.actors.host import CamshaftError, Event, Kernel, OpenOptions, PromptRefused, Seat, open_kernel
 from camshaft.extensions_std.frontends import json_mode, print_mode
 from camshaft.extensions_std.frontends.arguments import Mode
 from camshaft.extensions_std.frontends.file_arguments import Prompt
@@ -39,6 +39,8 @@ class Job:
     """Called with the conversation before its first prompt."""
     unconfigured: str = ""
     """What to tell if there is no model."""
+    opening: tuple[Event, ...] = ()
+    """What happened while the conversation opened; set here."""
 
 
 async def run_job(job: Job, world: World, out: Output) -> int:
@@ -52,14 +54,34 @@ async def run_job(job: Job, world: World, out: Output) -> int:
     return code if interrupts.code is None else interrupts.code
 
 
+@attrs.define(eq=False)
+class _Opening:
+    """The events of the time in which the conversation opens, for a mode that tells them."""
+
+    events: list[Event] = attrs.field(factory=list)
+    _is_over: bool = False
+
+    def hear(self, event: Event) -> None:
+        """Keeps an event of that time."""
+        if not self._is_over:
+            self.events.append(event)
+
+    def end(self) -> None:
+        """From here on others listen."""
+        self._is_over = True
+
+
 async def _in_kernel(job: Job, kernel: Kernel, out: Output) -> int:
+    opening = _Opening()
     try:
-        seat = await kernel.open(job.options)
+        seat = await kernel.open(attrs.evolve(job.options, listeners=(*job.options.listeners, opening.hear)))
     except (CamshaftError, OSError) as error:
         say(f"Error: {error}")
         return 1
     if report_opening(seat, job.options):
         return 1
+    opening.end()
+    job = attrs.evolve(job, opening=tuple(opening.events))
     seat.subscribe(report_event)
     if job.name is not None:
         seat.set_session_name(job.name)
@@ -87,7 +109,7 @@ async def _in_mode(job: Job, seat: Seat, out: Output, before_answer: print_mode.
     """The exit code; what refused or ended a prompt is told here."""
     try:
         if job.mode == "json":
-            return await json_mode.run(seat, job.prompts, out, unconfigured=job.unconfigured)
+            return await json_mode.run(seat, job.prompts, out, unconfigured=job.unconfigured, opening=job.opening)
         if seat.model is None:
             say(job.unconfigured)
             return 1

@@ -17,8 +17,11 @@ from camshaft.extensions_std.frontends.file_arguments import Prompt
 from camshaft.extensions_std.frontends.streams import Output, say
 
 
-async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, unconfigured: str) -> int:
-    """The exit code: 0 whatever the answers say (JSONM-6), 1 without a model or a reader. Raises what refused or ended a prompt."""
+async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, unconfigured: str, opening: Sequence[Event] = ()) -> int:
+    """Tells `opening`, then what happens; the exit code: 0 whatever the answers say (JSONM-6), 1 without a model or a reader.
+
+    Raises what refused or ended a prompt.
+    """
     await out.write(dumps(seat.state.header) + b"\n")
     if seat.model is None:
         say(unconfigured)
@@ -26,6 +29,8 @@ async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, unconfigure
     failure: CamshaftError | None = None
     async with seat.follow() as follower:
         writer = _Writer(follower, out)
+        early = b"".join([dumps(record) + b"\n" for event in opening if (record := record_of(event)) is not None])
+        await out.write(early)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer.serve, nursery.cancel_scope)
             failure = await _prompted(seat, prompts, writer)

@@ -38,7 +38,7 @@ def read_files(agent_dir: str, cwd: str) -> FoundSettings:
     project_path = os.path.join(cwd, PROJECT_FOLDER, SETTINGS_FILE)
     user, warnings = _object_in(user_path)
     project, more = _object_in(project_path)
-    settings, invalid = read_settings(_for_sessions(user), user_path)
+    settings, invalid = read_settings(user, user_path)
     own, invalid_here = read_settings({"sessionDir": project.get("sessionDir")}, project_path)
     return FoundSettings(
         settings=settings,
@@ -61,14 +61,6 @@ def _object_in(path: str) -> tuple[FrozenDict, tuple[str, ...]]:
     if not isinstance(value, dict):
         return EMPTY, (f"Invalid settings file {path}: expected a JSON object, got {type(value).__name__}",)
     return freeze(value), ()
-
-
-def _for_sessions(user: FrozenDict) -> Mapping[str, Json]:
-    """Without what is read here: `retry.provider` belongs to the adapters (`_limits`), `retry` to the session."""
-    retry = user.get("retry")
-    if not isinstance(retry, Mapping):
-        return user
-    return {**user, "retry": FrozenDict({name: value for name, value in retry.items() if name != "provider"})}
 
 
 def _limits(user: Mapping[str, Json]) -> TransportLimits:

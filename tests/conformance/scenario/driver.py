@@ -89,7 +89,7 @@ async def _play(stage: Stage) -> dict[str, Any] | None:
         except Exception as error:  # noqa: BLE001  a refusal to open is a result of the scenario
             stage.recorder.record({"ch": "driver", "do": "open", "error": error_text(error)})
             return None
-        subscriber.tell_opening_errors()
+        subscriber.tell_load_errors()
         stage.recorder.uses_session_file(host_face.session_file(stage.seat))
         driver = Driver(stage=stage)
         for number, step in enumerate(stage.scenario.get("steps") or (), start=1):
@@ -127,16 +127,11 @@ class Subscriber:
         for index, trigger in enumerate(self.stage.scenario.get("triggers") or ()):
             self._pull(index, trigger, event)
 
-    def tell_opening_errors(self) -> None:
-        """Records what went wrong before anybody could subscribe: refused extensions right after the loads, a
-        handler's failure right after the handler's record."""
-        recorder = self.stage.recorder
-        refused, failed = host_face.opening_errors(self.stage.seat)
-        records = [{"ch": "error", "event": LOADED, "error": extension_name(text)} for _path, text in refused]
-        recorder.insert_after({"event": LOADED}, records)
-        for event in failed:
-            record = _error_record(event)
-            recorder.insert_after({"ch": "ext", "ext": record["ext"], "event": event.event}, [record])
+    def tell_load_errors(self) -> None:
+        """Records what was refused while extensions loaded, which is no event, right after the loads."""
+        refused = host_face.load_errors(self.stage.seat)
+        records = [{"ch": "error", "event": LOADED, "error": extension_name(text)} for text in refused]
+        self.stage.recorder.insert_after({"event": LOADED}, records)
 
     def _pull(self, index: int, trigger: Step, event: Any) -> None:
         on = trigger["on"]

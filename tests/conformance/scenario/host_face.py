@@ -159,12 +159,10 @@ def context_usage(seat: Any) -> Any:
 
 
 async def open_session(kernel: Any, options: Any, listener: Any) -> Any:
-    """The opened seat; `listener` gets every event from here on."""
-    seat = await kernel.open(options)
-    seat.subscribe(listener)
-    return seat
+    """The opened seat; `listener` gets every event from the first one on."""
+    return await kernel.open(attrs.evolve(options, listeners=(listener,)))
 
 
-def opening_errors(seat: Any) -> tuple[list[tuple[str, str]], Sequence[Any]]:
-    """What went wrong while the session was opened: refused extensions (path, text), and failures of their handlers."""
-    return [(error.path, error.error) for error in seat.load_errors], seat.errors
+def load_errors(seat: Any) -> list[str]:
+    """What was refused while extensions loaded."""
+    return [error.error for error in seat.load_errors]
