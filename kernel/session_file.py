@@ -144,9 +144,9 @@ def read_session(data: bytes, path: str, new_id: Callable[[], str]) -> SessionFi
 
 
 def read_entries(data: bytes) -> tuple[SessionImage, tuple[Diagnostic, ...]]:
-    """The entries in lines that have no header, such as the tail another program wrote."""
+    """The entries in lines that have no header, such as the tail another program wrote; parents may stand before it."""
     diagnostics: list[Diagnostic] = []
-    return _scanned(data, 0, 0, diagnostics), tuple(diagnostics)
+    return _scanned(data, 0, 0, diagnostics, is_tail=True), tuple(diagnostics)
 
 
 def header_of(raw: Mapping[str, Json]) -> SessionHeader:
@@ -179,7 +179,7 @@ class _Scan:
     """What had to be decoded to know its kind, by position."""
 
 
-def _scanned(data: bytes, start: int, number: int, diagnostics: list[Diagnostic]) -> SessionImage:
+def _scanned(data: bytes, start: int, number: int, diagnostics: list[Diagnostic], *, is_tail: bool = False) -> SessionImage:
     """The image of the lines after the one at `start`, whose number is `number` (0: `start` is the first entry)."""
     if number:
         start = data.find(b"\n", start) + 1 or len(data)
@@ -188,7 +188,7 @@ def _scanned(data: bytes, start: int, number: int, diagnostics: list[Diagnostic]
     index = dict(zip(scan.ids, range(len(scan.ids)), strict=True))
     if len(index) < len(scan.ids):
         _note_duplicates(scan.ids, index, diagnostics)
-    parents = _parents(scan, index, diagnostics)
+    parents = _parents(scan, index, [] if is_tail else diagnostics)
     depths = _depths(parents)
     if depths is None and _cut_own_parents(parents, scan.ids, diagnostics):
         depths = _depths(parents)
