@@ -97,6 +97,18 @@ def guard_now(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
         return Failure(_unwrapped(error))
 
 
+def guard_at_once(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
+    """As `guard`, for code that comes to its end without waiting for anything. Raises RuntimeError if it does wait."""
+    begun = guard(call, *args)
+    try:
+        begun.send(None)
+    except StopIteration as ended:
+        outcome: Value[Any] | Failure = ended.value
+        return outcome
+    begun.close()
+    raise RuntimeError(f"{call!r} waits for something; it was called where nothing can be waited for")
+
+
 async def _awaited(awaitable: Awaitable[T]) -> Value[T] | Failure:
     try:
         return Value(await awaitable)
@@ -153,6 +165,16 @@ class SelfWait(RuntimeError):
 def operation(name: str) -> Iterator[None]:
     """Marks what runs inside as part of an operation."""
     token = _CHAIN.set((*_CHAIN.get(), name))
+    try:
+        yield
+    finally:
+        _CHAIN.reset(token)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Marks what runs inside as part of no operation: nobody waits for it, whoever asked for it."""
+    token = _CHAIN.set(())
     try:
         yield
     finally:

@@ -166,6 +166,8 @@ class ExtensionHost:
         for extension, handler in self._handlers.get(hook, ()):
             event = row.show(subject)
             outcome = await self._call(handler, event)
+            if self._runtime is not None and self._runtime.has_sends:
+                await self._runtime.sends_begun()
             if row.result is None and not isinstance(outcome, (Failure, Cut)):
                 continue
             merged = self._merged(row, extension, handler, (subject, event, outcome))
@@ -174,6 +176,8 @@ class ExtensionHost:
                 self.report(extension.path, hook, complaint)
             if merged.stop:
                 break
+        if self._runtime is not None and self._runtime.has_sends:
+            await self._runtime.sends_begun()
         return subject
 
     async def announce(self, event: Event) -> None:
@@ -286,6 +290,8 @@ class ExtensionHost:
         outcome = await guard(found[1].handler, arguments, CommandContext(self.context(), wait_idle))
         if isinstance(outcome, Failure):
             self.report(f"command:{name}", "command", outcome.text)
+        if self._runtime is not None and self._runtime.has_sends:
+            await self._runtime.sends_begun()
         return True
 
     def emit(self, channel: str, value: Any) -> None:

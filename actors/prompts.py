@@ -18,7 +18,7 @@ from camshaft.actors.seat_parts import SeatParts, input_of
 from camshaft.kernel import hook_events, hook_merges
 from camshaft.kernel.commands import Enqueue
 from camshaft.kernel.messages import Block, ImageBlock, Message, TextBlock, UserMessage
-from camshaft.kernel.run import Operation, PromptStep, Verdict, admit
+from camshaft.kernel.run import PROMPT_STEPS, Operation, PromptStep, Verdict, admit
 
 BUSY_TEXT: Final = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message."
 COMPACTING_TEXT: Final = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
@@ -54,13 +54,32 @@ class Prompts:
 
     async def accept(self, given: Given) -> Receipt:
         """The steps in order; each may end the prompt or hand it on (LOOP-1)."""
+        heard = await self.hear(given)
+        return heard if isinstance(heard, Receipt) else await self.take(heard)
+
+    async def hear(self, given: Given) -> Receipt | Given:
+        """The first half: the steps up to the `input` handlers, which may end the prompt or change it."""
         self.require_open()
-        for step in PromptStep:
+        return await self._through(_HEARING, given)
+
+    async def take(self, heard: Given) -> Receipt:
+        """The second half: the prompt is queued or starts a run, without waiting for anybody."""
+        self.require_open()
+        taken = await self._through(_TAKING, heard)
+        assert isinstance(taken, Receipt)
+        return taken
+
+    async def _through(self, steps: Sequence[PromptStep], given: Given) -> Receipt | Given:
+        for step in steps:
             ended = await _STEPS[step](self, given)
             if isinstance(ended, Receipt):
                 return ended
             given = ended
-        raise AssertionError("the last step starts a run")
+        return given
+
+    def names_command(self, given: Given) -> bool:
+        """Whether this text runs an extension command instead of reaching the model (LOOP-4)."""
+        return given.expand and given.text.startswith("/") and given.text[1:].partition(" ")[0] in self._parts.host.commands()
 
     async def _step_defer(self, given: Given) -> Receipt | Given:
         if admit(Operation.PROMPT, self._parts.state.live.activity) is not Verdict.DEFER:
@@ -141,6 +160,9 @@ class Prompts:
         record = input_of(commit)
         return Receipt(disposition="queued", input_id=record.input_id, entry_id=record.entry_id)
 
+
+_HEARING: Final = PROMPT_STEPS[: PROMPT_STEPS.index(PromptStep.INPUT) + 1]
+_TAKING: Final = PROMPT_STEPS[PROMPT_STEPS.index(PromptStep.INPUT) + 1 :]
 
 _STEPS: Final[Mapping[PromptStep, Callable[[Prompts, Given], Awaitable[Receipt | Given]]]] = {
     PromptStep.DEFER: Prompts._step_defer,

@@ -97,6 +97,15 @@ class Runtime(Protocol):
         """Send a user message by QUE-13; failures are reported, not raised."""
         ...
 
+    @property
+    def has_sends(self) -> bool:
+        """Whether a user message that a handler sent was not accepted or refused yet."""
+        ...
+
+    async def sends_begun(self) -> None:
+        """Let what a handler just sent begin (QUE-13)."""
+        ...
+
     def append_entry(self, custom_type: str, data: Json) -> str:
         """Append a `custom` entry now; its id."""
         ...

@@ -308,6 +308,15 @@ class Seat:
         """Sends a user message for an extension; returns at once, failures are reported (QUE-13)."""
         self._sends.send_user_message(text, images, deliver_as, expand)
 
+    @property
+    def has_sends(self) -> bool:
+        """Whether a user message that a handler sent was not accepted or refused yet."""
+        return self._sends.pending
+
+    async def sends_begun(self) -> None:
+        """Lets what a handler just sent begin (QUE-13)."""
+        await self._sends.begun()
+
     async def sends_queued(self) -> None:
         """Returns when every message that handlers asked to send was accepted or refused (EVT-51)."""
         await self._sends.sends_queued()

@@ -1,8 +1,10 @@
 """Messages that extensions send: the table of QUE-11, and user messages in a person's place (QUE-13).
 
 What an extension calls returns at once; a failure is reported, never raised into it. A user
-message passes the same steps as a prompt, whose `input` handlers may take time; `sends_queued`
-lets a settle boundary wait until everything asked for so far was accepted or refused (EVT-51).
+message passes the same steps as a prompt. Without `input` handlers none of them waits, so it
+is queued, or starts a run, within the call. With some, they run as soon as the sending handler
+returns, and the message is queued after the next handler; messages stay in the order sent.
+`sends_queued` lets a settle boundary wait for `input` handlers that take their time (EVT-51).
 """
 
 from collections.abc import Sequence
@@ -11,7 +13,7 @@ from typing import Any
 import attrs
 import trio
 
-from camshaft.actors.actor import Failure, Value, guard
+from camshaft.actors.actor import Failure, Value, apart, guard, guard_at_once
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.flights import Flights, Receipt
@@ -32,8 +34,14 @@ class Sends:
     _flights: Flights
     _prompts: Prompts
     _delivery: Delivery
-    _sending: int = 0
-    _sent: trio.Event = attrs.field(factory=trio.Event)
+    _waiting: list[Given] = attrs.field(factory=list)
+    """User messages whose `input` handlers did not run yet, in order."""
+    _passing: trio.Event | None = None
+    """Set when all of them were accepted or refused; None while there are none."""
+    _task: trio.lowlevel.Task | None = None
+    """The task that passes them on."""
+    _fresh: bool = False
+    """Something was sent and could not begin yet."""
 
     async def send_custom(self, message: CustomInput, *, trigger_turn: bool | None = None, deliver_as: str | None = None) -> Receipt | None:
         """Sends a custom message by QUE-11; when it is appended at once, handlers have heard of it on return (EVT-39)."""
@@ -96,17 +104,43 @@ class Sends:
         if admit(Operation.PROMPT, self._parts.state.live.activity) is Verdict.DEFER:
             self._prompts.deferred.append(lambda: self._send_user(given, wait=True))
             return
-        self._sending += 1
-        self._parts.nursery.start_soon(self._counted_send, given)
+        if self._prompts.names_command(given):
+            self._parts.nursery.start_soon(self._run_command, given)
+            self._fresh = True
+        elif self._parts.host.has("input"):
+            self._pass_on(given)
+        else:
+            self._report_failed(guard_at_once(self._prompts.accept, given))
 
-    async def _counted_send(self, given: Given) -> None:
-        try:
+    async def _run_command(self, given: Given) -> None:
+        """Nobody waits for a command, so it may wait for the run it was sent from (CTXT-9)."""
+        with apart():
             await self._send_user(given, wait=False)
+
+    def _pass_on(self, given: Given) -> None:
+        self._waiting.append(given)
+        self._fresh = True
+        if self._passing is None:
+            self._passing = trio.Event()
+            self._parts.nursery.start_soon(self._pass_all)
+
+    async def _pass_all(self) -> None:
+        """The `input` handlers of everything sent so far; then, when others had their turn, it is queued, in order."""
+        self._task = trio.lowlevel.current_task()
+        done = self._passing
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                heard = [await guard(self._prompts.hear, given) for given in batch]
+                await _others()
+                for outcome in heard:
+                    if isinstance(outcome, Value) and isinstance(outcome.value, Given):
+                        outcome = guard_at_once(self._prompts.take, outcome.value)
+                    self._report_failed(outcome)
         finally:
-            self._sending -= 1
-            if not self._sending:
-                self._sent.set()
-                self._sent = trio.Event()
+            self._passing = self._task = None
+            if done is not None:
+                done.set()
 
     async def _send_user(self, given: Given, *, wait: bool) -> None:
         outcome = await guard(self._prompts.accept, given)
@@ -118,12 +152,32 @@ class Sends:
         if isinstance(outcome, Failure):
             self._parts.host.report("<runtime>", "send_user_message", outcome.text)
 
+    @property
+    def pending(self) -> bool:
+        """Whether a message that a handler sent was not accepted or refused yet."""
+        return self._fresh or self._passing is not None
+
+    async def begun(self) -> None:
+        """Lets what a handler just sent begin: its `input` handlers run now, unless they wait for something.
+
+        It is queued when the next handler of the event has run, or the event is over.
+        """
+        self._fresh = False
+        if self._task is not trio.lowlevel.current_task():
+            await _others()
+
     async def sends_queued(self) -> None:
         """Returns when every message that handlers asked to send was accepted or refused (EVT-51)."""
-        while self._sending:
-            await self._sent.wait()
+        while self._passing is not None:
+            await self._passing.wait()
 
     async def run_deferred(self) -> None:
         """Runs the next deferred prompt as a whole run; a failure is reported."""
         outcome = await guard(self._prompts.deferred.popleft())
         self._report_failed(outcome)
+
+
+async def _others() -> None:
+    """Every task that can run does, once: after one checkpoint it may still be the turn of some."""
+    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
