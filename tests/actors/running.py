@@ -113,7 +113,8 @@ def options(
         "tools": tuple([tool.name for tool in tools]) if tools else None,
         **more,
     }
-    extensions = tuple([InlineExtension(name=f"x{number}", setup=setup) for number, setup in enumerate(setups)])
+    inline = [InlineExtension(name=f"x{number}", setup=setup) for number, setup in enumerate(setups)]
+    extensions = (*inline, *given.pop("sources", ()))
     return OpenOptions(cwd="/", providers=(provider,), builtin_tools=tuple(tools), extensions=extensions, override_cwd=True, **given)
 
 

@@ -1,0 +1,380 @@
+"""Mistakes an extension author can make, and the message each gives.
+
+Three tables: what goes wrong while loading, what a call of the API refuses, and what a handler that misbehaves is
+reported with. None of them ever touches the conversation: the next prompt is answered.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from camshaft.actors.contexts import OnlyInCommands, StaleContext
+from camshaft.actors.host import ExtensionMisuse, ExtensionSource, LoadError
+from camshaft.extensions_std.providers.scripted import assistant, tool_call
+from camshaft.kernel.boundary import BoundaryResult
+from camshaft.kernel.entries import CustomDraft
+from camshaft.kernel.hook_events import InputResult, ToolCallResult
+from camshaft.kernel.hooks import HOOKS
+from camshaft.kernel.persistent import FrozenDict
+from camshaft.kernel.tools import ToolDefinition
+from tests.actors.running import handling, opened, said, simulate, tool
+
+OK = {"content": [{"type": "text", "text": "ok"}]}
+
+
+async def execute(*_: Any) -> Any:
+    return OK
+
+
+SCHEMA = {"type": "object"}
+GOOD_TOOL = {"name": "t", "description": "d", "parameters": SCHEMA, "execute": execute}
+
+
+# -- loading -----------------------------------------------------------------------------
+
+SOURCES: dict[str, tuple[str | None, str]] = {
+    "no file": (None, "Extension path does not exist: {path}"),
+    "syntax error": ("def setup(api):\n    return (\n", "Failed to load extension: '(' was never closed ({path}, line 2)"),
+    "error at import": (
+        "x = 1\nraise ValueError('bad')\n",
+        "Failed to load extension: ValueError: bad ({path}, line 2)",
+    ),
+    "missing module": (
+        "import no_such_module_at_all\n",
+        "Failed to load extension: ModuleNotFoundError: No module named 'no_such_module_at_all' ({path}, line 1)",
+    ),
+    "no setup": ("def set_up(api): pass\n", "Extension does not export a valid factory function: {path}"),
+    "setup is no function": ("setup = 3\n", "Extension does not export a valid factory function: {path}"),
+    "setup takes nothing": (
+        "def setup(): pass\n",
+        "Failed to load extension: setup() takes 0 positional arguments but 1 was given",
+    ),
+    "setup raises": ("def setup(api):\n    raise ValueError('bad')\n", "Failed to load extension: bad"),
+    "async setup raises": ("async def setup(api):\n    raise ValueError('bad')\n", "Failed to load extension: bad"),
+    "an action while loading": (
+        "def setup(api):\n    api.set_active_tools(['read'])\n",
+        "Failed to load extension: Extension runtime not initialized. Action methods cannot be called during extension loading.",
+    ),
+    "an unknown event": (
+        "def setup(api):\n    api.on('turn_ended', print)\n",
+        "Failed to load extension: there is no event 'turn_ended'; the events are " + ", ".join(HOOKS),
+    ),
+}
+
+
+@pytest.mark.rule("EXT-8", "EXT-22", "EXT-24", "EXT-25", "EVT-4")
+@pytest.mark.parametrize(("source", "error"), SOURCES.values(), ids=SOURCES)
+def test_an_extension_that_does_not_load_is_named_with_its_reason(tmp_path: Path, source: str | None, error: str) -> None:
+    path = tmp_path / "extension.py"
+    (tmp_path / ("extension.py" if source is not None else "other.py")).write_text(source or "")
+
+    async def loaded() -> tuple[tuple[LoadError, ...], list[tuple[str | None, str]]]:
+        async with opened([assistant("done")], sources=[ExtensionSource(path=str(path))]) as running:
+            await running.seat.prompt("go")
+            return running.seat.load_errors, said(running.seat.context_messages)
+        raise AssertionError
+
+    errors, found = simulate(loaded)
+
+    assert errors == (LoadError(path=str(path), error=error.format(path=path)),)
+    assert found == [("user", "go"), ("assistant", "done")]
+
+
+@pytest.mark.rule("EXT-24")
+def test_an_extension_that_fails_halfway_leaves_nothing_and_its_api_is_dead() -> None:
+    kept: list[Any] = []
+
+    def failing(api: Any) -> None:
+        kept.append(api)
+        api.on("turn_end", lambda *_: kept.append("called"))
+        api.register_tool(GOOD_TOOL)
+        api.register_command("c", lambda *_: None)
+        raise ValueError("bad")
+
+    async def loaded() -> tuple[Any, ...]:
+        async with opened([assistant("done")], failing) as running:
+            await running.seat.prompt("go")
+            with pytest.raises(ExtensionMisuse) as caught:
+                kept[0].on("turn_end", print)
+            seat = running.seat
+            return [each.error for each in seat.load_errors], tuple(seat.tools), seat.commands(), str(caught.value), kept[1:]
+        raise AssertionError
+
+    text = 'Extension "<inline:x0>" failed to load and its API is no longer active.'
+    assert simulate(loaded) == (["bad"], (), (), text, [])
+
+
+@pytest.mark.rule("EXT-46")
+def test_an_api_and_a_context_that_outlive_their_session_raise_on_every_use() -> None:
+    kept: list[Any] = []
+
+    def setup(api: Any) -> None:
+        kept.append(api)
+        api.on("turn_end", lambda _event, ctx: kept.append(ctx))
+
+    async def closed() -> None:
+        async with opened([assistant("done")], setup) as running:
+            await running.seat.prompt("go")
+
+    simulate(closed)
+
+    api, context = kept
+    for use in (lambda: api.on("turn_end", print), api.get_active_tools, lambda: context.model, context.is_idle, context.abort):
+        with pytest.raises(StaleContext, match="stale after session replacement or reload"):
+            use()
+
+
+@pytest.mark.rule("EXT-30")
+def test_of_two_tools_with_one_name_the_first_stays_and_the_second_owner_is_told() -> None:
+    def first(api: Any) -> None:
+        api.register_tool({**GOOD_TOOL, "description": "first"})
+
+    def second(api: Any) -> None:
+        api.register_tool({**GOOD_TOOL, "description": "second"})
+
+    async def loaded() -> tuple[str, list[str]]:
+        async with opened([], first, second) as running:
+            return running.seat.tools["t"].definition.description, [each.error for each in running.seat.load_errors]
+        raise AssertionError
+
+    assert simulate(loaded) == ("first", ['Tool "t" conflicts with <inline:x0>'])
+
+
+# -- calls of the API --------------------------------------------------------------------
+
+TOOL = 'tool "t" registered by "<inline:x0>"'
+CALLS: dict[str, tuple[Any, str]] = {
+    "an unknown event": (lambda api: api.on("turn_ended", print), "there is no event 'turn_ended'; the events are session_start, "),
+    "a handler that is none": (lambda api: api.on("turn_end", None), "the handler of 'turn_end' is None; expected a function"),
+    "fail_closed where it means nothing": (
+        lambda api: api.on("turn_end", print, fail_closed=True),
+        "'turn_end' cannot fail closed; these can: input",
+    ),
+    "a listener that is none": (lambda api: api.events.on("c", 3), "the listener of channel 'c' is 3; expected a function"),
+    "a tool without a schema": (
+        lambda api: api.register_tool({"name": "t", "description": "d", "execute": execute}),
+        'Tool "t" registered by extension "<inline:x0>" must define an object parameter schema.',
+    ),
+    "a tool whose schema is a text": (
+        lambda api: api.register_tool({**GOOD_TOOL, "parameters": "object"}),
+        'Tool "t" registered by extension "<inline:x0>" must define an object parameter schema.',
+    ),
+    "a tool with a field too many": (
+        lambda api: api.register_tool({**GOOD_TOOL, "exposed": True}),
+        "tool registered by \"<inline:x0>\": no field 'exposed'; expected annotations, ",
+    ),
+    "a tool that cannot be run": (
+        lambda api: api.register_tool({**GOOD_TOOL, "execute": "echo"}),
+        f"execute of {TOOL} is 'echo'; expected a function",
+    ),
+    "a tool without a function": (
+        lambda api: api.register_tool({"name": "t", "description": "d", "parameters": SCHEMA}),
+        'tool registered by "<inline:x0>": ',
+    ),
+    "a tool without a name": (
+        lambda api: api.register_tool({**GOOD_TOOL, "name": ""}),
+        "tool registered by \"<inline:x0>\": name ''; expected a text",
+    ),
+    "an unknown exposure": (
+        lambda api: api.register_tool({**GOOD_TOOL, "exposure": "visible"}),
+        f"{TOOL}: exposure 'visible'; expected one of direct, model-only, codemode, deferred, hidden",
+    ),
+    "an unknown execution mode": (
+        lambda api: api.register_tool(
+            ToolDefinition(name="t", description="", parameters=FrozenDict(SCHEMA), execute=execute, execution_mode="serial")  # type: ignore[arg-type]  # the mistake
+        ),
+        f"{TOOL}: execution_mode 'serial'; expected parallel or sequential",
+    ),
+    "guidelines as one text": (
+        lambda api: api.register_tool({**GOOD_TOOL, "prompt_guidelines": "be careful"}),
+        "tool registered by \"<inline:x0>\": prompt_guidelines 'be careful'; expected a list of texts",
+    ),
+    "a command without a name": (lambda api: api.register_command("", print), "a command needs a name and a handler, got '' and "),
+    "a command without a handler": (lambda api: api.register_command("c", None), "a command needs a name and a handler, got 'c' and None"),
+    "a way that does not exist": (
+        lambda api: api.send_message({"custom_type": "k"}, deliver_as="later"),
+        "deliver_as 'later'; expected steer, followUp or nextTurn",
+    ),
+    "nextTurn for a user message": (
+        lambda api: api.send_user_message("x", deliver_as="nextTurn"),
+        "deliver_as 'nextTurn'; expected steer or followUp",
+    ),
+    "a message without its type": (lambda api: api.send_message({"content": "x"}), "custom_type: "),
+    "a message with a field too many": (
+        lambda api: api.send_message({"custom_type": "k", "trigger": True}),
+        "trigger: expected no such field; CustomInput has ",
+    ),
+    "content that is none": (lambda api: api.send_user_message(3), "content: "),
+    "active tools as one text": (lambda api: api.set_active_tools("read"), "active tools 'read'; expected a list of names"),
+    "state that is no JSON": (lambda api: api.append_entry("k", {"a": {1, 2}}), "data.a: {1, 2} (set) is not JSON; "),
+    "a label of nothing": (lambda api: api.set_label("gone", "x"), "Entry gone not found"),
+    "an unknown level": (lambda api: api.set_thinking_level("most"), "thinking level 'most'; expected one of off, "),
+}
+
+
+@pytest.mark.parametrize(("call", "text"), CALLS.values(), ids=CALLS)
+def test_a_call_that_cannot_be_meant_is_refused_where_it_is_written(call: Any, text: str) -> None:
+    said_: list[str] = []
+
+    def setup(api: Any) -> None:
+        def start(_event: Any, _ctx: Any) -> None:
+            try:
+                call(api)
+            except Exception as error:  # noqa: BLE001  # whatever the author gets
+                said_.append(str(error))
+
+        api.on("session_start", start)
+
+    async def called() -> list[tuple[str | None, str]]:
+        async with opened([assistant("done")], setup) as running:
+            await running.seat.prompt("go")
+            return said(running.seat.context_messages)
+        raise AssertionError
+
+    assert simulate(called) == [("user", "go"), ("assistant", "done")]
+    assert [shown[: len(text)] for shown in said_] == [text]
+
+
+# -- handlers ----------------------------------------------------------------------------
+
+
+def raises(*_: Any) -> Any:
+    raise ValueError("bad")
+
+
+async def raises_later(*_: Any) -> Any:
+    await trio.lowlevel.checkpoint()
+    raise ExceptionGroup("both", [ValueError("one"), ValueError("two")])
+
+
+def takes_one(_event: Any) -> None:
+    """A handler that forgot the context."""
+
+
+def giving(value: Any) -> Any:
+    return lambda *_: value
+
+
+HANDLERS: dict[str, tuple[str, Any, str | None]] = {
+    "raises": ("turn_end", raises, "bad"),
+    "raises a group": ("turn_end", raises_later, "both (2 sub-exceptions)"),
+    "takes one argument": ("turn_end", takes_one, "takes_one() takes 1 positional argument but 2 were given"),
+    "returns a text": ("turn_end", giving("go on"), "turn_end handler returned str: "),
+    "returns a truth value": ("input", giving(True), "input handler returned bool: "),
+    "returns another result": ("turn_end", giving(InputResult(action="handled")), "turn_end handler returned InputResult: "),
+    "returns an unknown key": (
+        "turn_end",
+        giving({"continue_run": True}),
+        "turn_end handler returned dict: continue_run: expected no such field; BoundaryResult has continue, entries",
+    ),
+    "returns a camelCase key": (
+        "before_agent_start",
+        giving({"systemPrompt": "x"}),
+        "before_agent_start handler returned dict: systemPrompt: ",
+    ),
+    "returns a wrong type": (
+        "turn_end",
+        giving({"continue": "yes"}),
+        "turn_end handler returned dict: continue: expected true or false, got 'yes'",
+    ),
+    "returns a wrong type in its class": (
+        "turn_end",
+        giving(BoundaryResult(continue_="yes")),  # type: ignore[arg-type]  # the mistake
+        "turn_end handler returned BoundaryResult: continue: expected true or false, got 'yes'",
+    ),
+    "returns entries as one draft": (
+        "turn_end",
+        giving({"entries": CustomDraft(custom_type="k")}),
+        "turn_end handler returned dict: entries: ",
+    ),
+    "transforms without a text": ("input", giving({"action": "transform"}), "input handler returned a transform without text"),
+    "returns nothing": ("turn_end", giving(None), None),
+    "returns to nobody": ("agent_start", giving("ignored"), None),
+}
+
+
+@pytest.mark.rule("LOOP-49", "ERR-1")
+@pytest.mark.parametrize(("hook", "handler", "text"), HANDLERS.values(), ids=HANDLERS)
+def test_a_handler_that_misbehaves_is_reported_once_and_the_run_goes_on(hook: str, handler: Any, text: str | None) -> None:
+    async def handled() -> tuple[list[str], list[tuple[str | None, str]], list[str]]:
+        async with opened([assistant("done")], handling(hook, handler)) as running:
+            await running.seat.prompt("go")
+            errors = running.errors()
+            assert all([(path, event) == ("<inline:x0>", hook) for path, event, _ in errors])
+            kept = [each.error for each in running.seat.errors]
+            return [error for _, _, error in errors], said(running.seat.context_messages), kept
+        raise AssertionError
+
+    errors, found, kept = simulate(handled)
+
+    assert [error[: len(text or "")] for error in errors] == ([text] if text is not None else [])
+    assert kept == errors
+    assert found == [("user", "go"), ("assistant", "done")]
+
+
+@pytest.mark.rule("TOOL-21")
+@pytest.mark.parametrize(
+    ("handler", "text"),
+    [
+        (raises, "bad"),
+        (giving({"blocked": True}), "tool_call handler returned dict: blocked: expected no such field; ToolCallResult has "),
+        (giving(ToolCallResult(block=True)), "Tool execution was blocked"),
+        (lambda event, _ctx: event.input.update(x={1}), "input.x: {1} (set) is not JSON"),
+    ],
+)
+def test_a_gate_that_misbehaves_blocks_the_call(handler: Any, text: str) -> None:
+    async def handled() -> list[tuple[str | None, str]]:
+        script = [assistant(tool_call("work")), assistant("done")]
+        async with opened(script, handling("tool_call", handler), tools=[tool(execute)]) as running:
+            await running.seat.prompt("go")
+            return said(running.seat.context_messages)
+        raise AssertionError
+
+    assert [shown[: len(text)] for role, shown in simulate(handled) if role == "toolResult"] == [text]
+
+
+def test_an_input_handler_that_asked_to_fail_closed_stops_the_input_when_it_raises() -> None:
+    async def handled() -> tuple[str, int]:
+        async with opened([], handling("input", raises, fail_closed=True)) as running:
+            return (await running.seat.prompt("go")).disposition, len(running.errors())
+        raise AssertionError
+
+    assert simulate(handled) == ("handled", 1)
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "text"),
+    [
+        (lambda ctx: ctx.wait_for_idle, OnlyInCommands, "wait_for_idle is only available in command handlers"),
+        (lambda ctx: ctx.modle, AttributeError, "ExtensionContext has no attribute 'modle'"),
+    ],
+)
+def test_a_context_names_what_it_does_not_have(use: Any, error: type[Exception], text: str) -> None:
+    seen: list[str] = []
+
+    def handler(_event: Any, ctx: Any) -> None:
+        with pytest.raises(error) as caught:
+            use(ctx)
+        seen.append(str(caught.value))
+
+    async def handled() -> None:
+        async with opened([assistant("done")], handling("turn_end", handler)) as running:
+            await running.seat.prompt("go")
+
+    simulate(handled)
+
+    assert seen == [text]
+
+
+def test_a_command_that_raises_was_handled_and_is_reported() -> None:
+    def setup(api: Any) -> None:
+        api.register_command("bad", raises)
+
+    async def commanded() -> tuple[str, list[tuple[str, str, str]]]:
+        async with opened([], setup) as running:
+            return (await running.seat.prompt("/bad x")).disposition, running.errors()
+        raise AssertionError
+
+    assert simulate(commanded) == ("handled", [("command:bad", "command", "bad")])
