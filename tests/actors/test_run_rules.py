@@ -560,18 +560,22 @@ def test_what_the_block_raises_comes_out_as_it_is() -> None:
         assert repr(caught.value) == repr(error)
 
 
+def broken_sync_of_b(operation: Operation) -> Fault | None:
+    is_hit = operation.kind == "sync" and operation.path.startswith("/s/b")
+    return Fault(error=OSError(errno.EIO, "broken")) if is_hit else None
+
+
 def test_a_log_that_cannot_be_closed_leaves_no_other_open() -> None:
     async def closed(files: MemoryLogFiles) -> None:
         provider = ScriptedProvider()
         async with open_kernel(world=virtual_world(files)) as kernel:
-            for name in "abc":
-                provider.append_responses([assistant("done")])
-                seat = await kernel.open(options(provider, session=OpenSession(path=f"/s/{name}.jsonl")))
+            seats = [await kernel.open(options(provider, session=OpenSession(path=f"/s/{name}.jsonl"))) for name in "abc"]
+            provider.set_responses([assistant("done")] * 3)
+            for seat in seats:
                 await seat.prompt("go")
-                seat.set_session_name(name)
-            files.fault = lambda operation: (
-                Fault(error=OSError(errno.EIO, "broken")) if operation.kind == "sync" and "/s/b" in operation.path else None
-            )
+            for seat in seats:
+                seat.set_session_name("not synced yet")
+            files.fault = broken_sync_of_b
 
     files = MemoryLogFiles()
 
