@@ -1,6 +1,6 @@
 """The scripted provider does what its script says, the same in every run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -252,6 +252,12 @@ async def test_hooks_are_called_before_the_first_item() -> None:
 
     assert seen == ["hi", 200, Started, Ended]
     assert provider.requests[0].payload == {"model": "other"}
+
+
+@pytest.mark.parametrize("add", [ScriptedProvider.set_responses, ScriptedProvider.append_responses])
+def test_a_bare_text_is_no_step(add: Callable[[ScriptedProvider, list[Any]], None]) -> None:
+    with pytest.raises(TypeError, match=r"write assistant\('Hello'\)"):
+        add(ScriptedProvider(), ["Hello"])
 
 
 async def test_cancelled_scope_leaves_the_request_recorded_as_cancelled() -> None:
