@@ -82,7 +82,7 @@ def _option(word: str, following: list[str]) -> tuple[tuple[str, str], int]:
             return (names[0], value), 0
         if following:
             return (names[0], following[0]), 1
-        return ((names[0], "") if names[0] == "--mode" else (UNKNOWN, written)), 0
+        return ((names[0], "") if names[0] == "--mode" else (UNKNOWN, f"{written} (without its value, {wants})")), 0
     return (UNKNOWN, written), 0
 
 
