@@ -179,7 +179,8 @@ class Progress:
         return f"· turn {self._turns}{doing}, {self._used()}"
 
     def _summary(self) -> str:
-        return f"{self._turns} turns, {self._calls} tool calls, {self._used()}"
+        turns, calls = "" if self._turns == 1 else "s", "" if self._calls == 1 else "s"
+        return f"{self._turns} turn{turns}, {self._calls} tool call{calls}, {self._used()}"
 
     def _used(self) -> str:
         cost = f", ${self._cost:.4f}" if self._cost else ""

@@ -91,7 +91,7 @@ async def test_progress_goes_to_standard_error_when_it_is_asked_for(where: Place
     assert ended.out == "It failed.\x1b[31m\n"
     assert "→ bash false\n✗ bash " in ended.err
     assert "It failed.[31m\n" in ended.err
-    assert "done: 2 turns, 1 tool calls, 200 tokens in, 10 out" in ended.err
+    assert "done: 2 turns, 1 tool call, 200 tokens in, 10 out" in ended.err
 
 
 async def test_a_reader_that_left_ends_the_command_quietly(where: Place) -> None:
