@@ -30,9 +30,8 @@ def test_the_first_two_blocks_of_the_readme_are_one_line_each() -> None:
 
 
 @pytest.mark.slow
-def test_the_example_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
-    program, printed = EXAMPLE.search(text("README.md")).groups()  # type: ignore[union-attr]  # without a match the test fails
-
+@pytest.mark.parametrize(("program", "printed"), EXAMPLE.findall(text("README.md")), ids=["embedding", "extending"])
+def test_an_example_of_the_readme_prints_what_it_says(tmp_path: Path, program: str, printed: str) -> None:
     shown = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
 
     assert (shown.stdout, shown.stderr) == (printed, "")
