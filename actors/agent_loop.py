@@ -55,6 +55,7 @@ from camshaft.kernel.messages import (
 )
 from camshaft.kernel.persistent import EMPTY
 from camshaft.kernel.prompt import PromptOptions
+from camshaft.kernel.recorded import level_to_record
 from camshaft.kernel.records import PlannedCall, StartingMessage, WaitRecord
 from camshaft.kernel.run import OVERFLOW_TEXT, chosen, moved, raised
 from camshaft.kernel.run_data import Do, Last, On, Pending, Row, Run, State, View
@@ -194,7 +195,7 @@ class AgentLoop:
             plan = await self._host.dispatch("before_agent_start", _shown_plan(plan))
         if plan.options.selected_tools != options.selected_tools:
             self._select_tools(plan.options.selected_tools)
-        self._change(options=plan.options, forced_prompt=plan.forced if plan.forced is not None else plan.options.force_system_prompt)
+        self._change(options=plan.options, forced_prompt=plan.options.force_system_prompt)
         self._conversation.force_prompt(self.run.forced_prompt)
         self._change(pending=self._starting(plan))
         return "done"
@@ -234,15 +235,13 @@ class AgentLoop:
         self._post(PlanRun(run_id=self.run.id, input_ids=tuple(own + inputs), starting=starting))
 
     async def _record_selection(self) -> None:
-        """What the branch implies otherwise, for instance after navigation (SES-24)."""
-        selection, projection = self._state.selection, self._state.projection
-        if selection.model is None:
-            return
-        current = (selection.model.provider, selection.model.id)
-        model = None if projection.model == current else current
-        level = None if projection.thinking_level == selection.thinking_level else selection.thinking_level
-        if model is not None or level is not None:
-            self._post(RecordSelection(model=model, thinking_level=level))
+        """What the branch says otherwise, for instance after navigation (SES-24)."""
+        level = level_to_record(self._state)
+        if level is not None:
+            self._post(RecordSelection(thinking_level=level))
+
+    async def _give_up_tools(self) -> None:
+        self._post(SelectTools(active_tools=self._state.selection.active_tools, awaited=()))
 
     async def _unclaim(self) -> None:
         assert self.run.input is not None
@@ -624,6 +623,7 @@ _ACTIONS: Final[Mapping[Do, Callable[[AgentLoop], Awaitable[None]]]] = {
     Do.FLUSH_HELD: AgentLoop._flush_held,
     Do.PLAN_RUN: AgentLoop._plan_run,
     Do.RECORD_SELECTION: AgentLoop._record_selection,
+    Do.GIVE_UP_TOOLS: AgentLoop._give_up_tools,
     Do.UNCLAIM: AgentLoop._unclaim,
     Do.BECOME_ACTIVE: AgentLoop._become_active,
     Do.AGENT_START: AgentLoop._agent_start,

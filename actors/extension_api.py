@@ -20,7 +20,7 @@ from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import Json, freeze
-from camshaft.kernel.tools import EXPOSURES, ToolDefinition, after_registration
+from camshaft.kernel.tools import EXPOSURES, ToolDefinition
 
 
 class ExtensionMisuse(CamshaftError):
@@ -114,8 +114,7 @@ class ExtensionAPI:
         self._rebuild()
         runtime = self.host.runtime
         if runtime is not None and self.host.tools.get(definition.name) is not None:
-            active = after_registration(runtime.state.selection.active_tools, definition)
-            runtime.set_active_tools(active)
+            runtime.tool_registered(definition)
 
     def register_command(
         self,

@@ -361,7 +361,8 @@ def _select_at_start(options: OpenOptions, session: SessionActor, host: Extensio
         session.post(RecordSelection(model=reference, thinking_level=effective))
     elif not is_new and recorded_level(state) is None:
         session.post(RecordSelection(thinking_level=effective))
-    session.post(SelectTools(active_tools=_tools_at_start(options, state, host, choice)))
+    active, awaited = _tools_at_start(options, state, host, choice)
+    session.post(SelectTools(active_tools=active, awaited=awaited))
 
 
 def _model_at_start(options: OpenOptions, state: SessionState, is_new: bool) -> Model | None:
@@ -392,7 +393,11 @@ def _level_at_start(options: OpenOptions, state: SessionState, is_new: bool) -> 
     return options.settings.default_thinking_level or DEFAULT_LEVEL
 
 
-def _tools_at_start(options: OpenOptions, state: SessionState, host: ExtensionHost, choice: Sequence[str] | None) -> tuple[str, ...]:
+_StartTools = tuple[tuple[str, ...], tuple[str, ...]]
+"""The active set, and what the branch has active but nobody registered yet."""
+
+
+def _tools_at_start(options: OpenOptions, state: SessionState, host: ExtensionHost, choice: Sequence[str] | None) -> _StartTools:
     """The chosen tools; without a choice a resumed session's own, in the order of EXPO-7."""
     defaults: Sequence[str] = () if options.no_tools == "builtin" else ("read", "bash", "edit", "write")
     wanted = choice if choice is not None else options.settings.default_tools
@@ -403,9 +408,10 @@ def _tools_at_start(options: OpenOptions, state: SessionState, host: ExtensionHo
         raise InvalidOptions(active.why)
     recorded = None if options.tools is not None else recorded_tools(state)
     if recorded is None:
-        return active
+        return active, ()
+    awaited = tuple([name for name in recorded.declared if name not in host.tools])
     kept = [name for name in active if name in recorded.declared or name not in recorded.mentioned]
-    return with_active(kept, [*kept, *[name for name in recorded.declared if name not in kept]], host.tools)
+    return with_active(kept, [*kept, *[name for name in recorded.declared if name not in kept]], host.tools), awaited
 
 
 def _found(loaded: Loaded) -> tuple[DiagnosticEvent, ...]:

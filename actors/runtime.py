@@ -16,7 +16,7 @@ from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import Json
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import RegisteredTool
+from camshaft.kernel.tools import RegisteredTool, ToolDefinition
 
 
 @attrs.frozen(kw_only=True)
@@ -120,6 +120,10 @@ class Runtime(Protocol):
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replace the active set (EXPO-3)."""
+        ...
+
+    def tool_registered(self, definition: ToolDefinition) -> None:
+        """Activate a tool just registered, by its exposure or because the branch has it active (API-3, EXPO-7)."""
         ...
 
     async def select_model(self, model: Model | str, source: str) -> bool:

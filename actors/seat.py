@@ -55,7 +55,7 @@ from camshaft.kernel.persistent import FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import RegisteredTool, Signal, with_active
+from camshaft.kernel.tools import RegisteredTool, Signal, ToolDefinition, after_registration, with_active
 
 SHUTDOWN_S: Final = 5.0
 """Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
@@ -352,6 +352,14 @@ class Seat:
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3)."""
         self._parts.posted(SelectTools(active_tools=with_active(self.active_tools, names, self.tools)))
+
+    def tool_registered(self, definition: ToolDefinition) -> None:
+        """Activates a tool just registered, by its exposure or because the branch has it active (API-3, EXPO-7)."""
+        selection = self.state.selection
+        wanted = after_registration(selection.active_tools, definition, is_awaited=definition.name in selection.awaited_tools)
+        active = with_active(selection.active_tools, wanted, self.tools)
+        awaited = tuple([name for name in selection.awaited_tools if name != definition.name])
+        self._parts.posted(SelectTools(active_tools=active, awaited=awaited))
 
     def record_bash(self, message: BashExecutionMessage) -> None:
         """Stores the result of a command the user ran; held to the end of the run while one is active (LOOP-35)."""

@@ -255,6 +255,8 @@ class SelectTools:
     """Replace the active set."""
 
     active_tools: tuple[str, ...]
+    awaited: tuple[str, ...] | None = None
+    """Tools to activate when they are registered; None: as they are while the set stays the same, else none (EXPO-7)."""
 
 
 @attrs.frozen(kw_only=True)

@@ -170,9 +170,9 @@ class ContextResult:
 
 @attrs.frozen(kw_only=True)
 class MessageEndResult:
-    """The message to store instead; same role."""
+    """The message to store instead, of the same role: a thawed one, a message object, or a dict with its fields."""
 
-    message: Message | None = None
+    message: object = None
 
 
 @attrs.frozen(kw_only=True)

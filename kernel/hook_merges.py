@@ -6,7 +6,7 @@ subject, `merge_*` the next subject from an answer, `failed_*`, `blocked_*`, `cu
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -61,8 +61,6 @@ class StartPlan:
     prompt: str | None
     images: tuple[ImageBlock, ...] | None
     options: PromptOptions
-    forced: str | None = None
-    """A prompt text forced for this run (PB-5)."""
     added: tuple[CustomInput, ...] = ()
     """Messages of handlers, in handler order."""
 
@@ -180,7 +178,7 @@ def show_start(plan: StartPlan) -> BeforeAgentStartEvent:
         prompt=plan.prompt if user else None,
         images=plan.images if user else None,
         message=None if user else plan.message,
-        system_prompt=plan.forced if plan.forced is not None else prompt_text(plan.options),
+        system_prompt=prompt_text(plan.options),
         system_prompt_options=thawed(plan.options),
     )
 
@@ -206,7 +204,7 @@ def merge_start(plan: StartPlan, event: BeforeAgentStartEvent, result: BeforeAge
     if result is not None and result.message is not None:
         plan = attrs.evolve(plan, added=(*plan.added, result.message))
     if result is not None and result.system_prompt is not None:
-        plan = attrs.evolve(plan, forced=result.system_prompt)
+        plan = attrs.evolve(plan, options=attrs.evolve(plan.options, force_system_prompt=result.system_prompt))
     return Merged(subject=plan, complaints=complaints)
 
 
@@ -273,11 +271,17 @@ def merge_message_end(subject: MessageEnd, _event: MessageEnd, result: MessageEn
     """A replacement of the same role that is final (EVT-32, LOOP-20)."""
     if result is None or result.message is None:
         return Merged(subject=subject)
-    if result.message.role != subject.message.role:
+    given = result.message
+    role = given.get("role") if isinstance(given, Mapping) else getattr(given, "role", None)
+    if role != subject.message.role:
         return Merged(subject=subject, complaints=("message_end handlers must return a message with the same role",))
-    if isinstance(result.message, AssistantMessage) and result.message.stop_reason == "pending":
+    try:
+        message = _message(given)
+    except CodecError as error:
+        return Merged(subject=subject, complaints=(f"message_end handler: message{error}",))
+    if isinstance(message, AssistantMessage) and message.stop_reason == "pending":
         return Merged(subject=subject, complaints=("message_end handlers must not return a message with stop reason pending",))
-    return Merged(subject=attrs.evolve(subject, message=result.message))
+    return Merged(subject=attrs.evolve(subject, message=message))
 
 
 def show_gate(gate: CallGate) -> ToolCallEvent:

@@ -5,6 +5,7 @@ import attrs
 from camshaft.kernel.entries import MessageEntry
 from camshaft.kernel.kinds import SYSTEM, THINKING_LEVEL
 from camshaft.kernel.messages import SystemMessage
+from camshaft.kernel.models import clamp_level
 from camshaft.kernel.prompt import SystemState, replay_one
 from camshaft.kernel.state import SessionState
 
@@ -23,6 +24,20 @@ def recorded_level(state: SessionState) -> str | None:
     """The thinking level the branch recorded; None if it has no such entry. O(branch)."""
     kinds = state.tree.kinds(_branch(state))
     return state.projection.thinking_level if bytes([THINKING_LEVEL]) in kinds else None
+
+
+def level_to_record(state: SessionState) -> str | None:
+    """The live level, if the next run has to record it because the branch says another one (SES-24).
+
+    A branch without a level entry says none, and a level the model cannot have is no other one. What model
+    answers needs no entry: the answer itself names it (CTX-2).
+    """
+    selection, replayed = state.selection, state.projection.thinking_level
+    if replayed == selection.thinking_level or selection.model is None:
+        return None
+    if clamp_level(selection.model, replayed) == selection.thinking_level or recorded_level(state) is None:
+        return None
+    return selection.thinking_level
 
 
 def recorded_tools(state: SessionState) -> RecordedTools | None:

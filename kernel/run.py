@@ -105,8 +105,8 @@ TABLE: Final[tuple[Row, ...]] = (
     # number, state, on, guards, actions, next, rules, where a run resumes that died in the state, change of the run
     Row(4, S.PRECHECKING, "done", (), (), S.PREPARING, "RTY-24, 25, 30, CMP-14a", "input queued"),
 
-    Row(5, S.PREPARING, "done", (), (D.FLUSH_SHELL, D.FLUSH_HELD, D.PLAN_RUN, D.RECORD_SELECTION),
-        S.OPENING, "LOOP-7, 8, SES-24", "input queued, handlers run again"),
+    Row(5, S.PREPARING, "done", (), (D.FLUSH_SHELL, D.FLUSH_HELD, D.PLAN_RUN, D.RECORD_SELECTION, D.GIVE_UP_TOOLS),
+        S.OPENING, "LOOP-7, 8, SES-24, EXPO-7", "input queued, handlers run again"),
     Row(6, S.PREPARING, "raised", (), (D.UNCLAIM, D.FLUSH_SHELL, D.FLUSH_HELD, D.RELEASE), S.IDLE, "LOOP-9", "-"),
 
     Row(7, S.OPENING, "done", (), (D.BECOME_ACTIVE, D.AGENT_START), S.TURN_OPENING, "LOOP-10, 11, 13", "opening"),

@@ -186,6 +186,8 @@ class Selection:
     model: Model | None = None
     thinking_level: str = "off"
     active_tools: tuple[str, ...] = ()
+    awaited_tools: tuple[str, ...] = ()
+    """Recorded as active by the branch, but not registered yet (EXPO-7)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -504,9 +506,10 @@ def _decide_selection(
 ) -> Commit | Rejection:
     match command:
         case SelectTools():
-            if command.active_tools == state.selection.active_tools:
+            awaited = command.awaited
+            if command.active_tools == state.selection.active_tools and awaited in (None, state.selection.awaited_tools):
                 return NOTHING
-            return Commit(selection=attrs.evolve(state.selection, active_tools=command.active_tools))
+            return Commit(selection=attrs.evolve(state.selection, active_tools=command.active_tools, awaited_tools=awaited or ()))
         case SelectModel(model=model, thinking_level=level):
             selection = attrs.evolve(state.selection, model=model, thinking_level=level)
             if not command.record:

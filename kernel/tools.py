@@ -179,11 +179,13 @@ def with_active(current: Sequence[str], wanted: Sequence[str], tools: Tools) -> 
     return tuple(stay + [name for name in possible if name not in stay])
 
 
-def after_registration(current: Sequence[str], definition: ToolDefinition, *, filtered: bool = False) -> tuple[str, ...]:
-    """The active set after a (re-)registration during a session (TOOL-2, EXPO-2)."""
+def after_registration(
+    current: Sequence[str], definition: ToolDefinition, *, filtered: bool = False, is_awaited: bool = False
+) -> tuple[str, ...]:
+    """The active set after a (re-)registration during a session (TOOL-2, EXPO-2); an awaited tool is activated (EXPO-7)."""
     if EXPOSURES[definition.exposure].declared == "never":
         return tuple([name for name in current if name != definition.name])
-    if filtered or definition.name in current or not activates(definition):
+    if definition.name in current or not (is_awaited or (activates(definition) and not filtered)):
         return tuple(current)
     return (*current, definition.name)
 

@@ -102,7 +102,7 @@ def _messages(place: Place) -> list[list[Any]]:
 
 QUERIES: Final[Mapping[str, Callable[[Place], Any]]] = {
     "isIdle": _idle,
-    "isStreaming": lambda place: _signal(place) is not None,
+    "isStreaming": lambda place: place.stage.seat.state.is_busy,
     "hasPendingMessages": _pending,
     "signalAborted": _signal_aborted,
     "model": _model,
