@@ -89,8 +89,16 @@ class Conversation(Protocol):
         """The base options of the system prompt, with the tools as they are now."""
         ...
 
-    def force_prompt(self, text: str | None) -> None:
-        """What `get_system_prompt` shows during this run."""
+    def starting_options(self) -> PromptOptions:
+        """As `prompt_options`, for the handlers of `before_agent_start`."""
+        ...
+
+    def keep_selection(self, active: tuple[str, ...], base: tuple[str, ...]) -> None:
+        """Handlers selected `active` for a run: `starting_options` go on to name `base` as long as that set is active."""
+        ...
+
+    def show_prompt(self, options: PromptOptions | None, shown: PromptOptions | None = None) -> None:
+        """What `get_system_prompt` shows: these options, made of the ones `shown` with the tools as they are, or the base."""
         ...
 
     async def run_deferred(self) -> None:
@@ -119,6 +127,8 @@ class AgentLoop:
     _planned: tuple[PlannedCall, ...] = ()
     _wanted: WantedPrompt | None = None
     """The prompt as last compared."""
+    _shown: PromptOptions | None = None
+    """What the handlers of `before_agent_start` were shown first."""
     _delivery: Delivery = attrs.field(init=False)
     _answers: Answers = attrs.field(init=False)
 
@@ -189,21 +199,27 @@ class AgentLoop:
         if self.run.error is not None:
             return "raised"
         assert self.run.input is not None
-        options = self._conversation.prompt_options()
+        options = self._shown = self._conversation.starting_options()
         plan = hook_merges.StartPlan(message=self.run.input.message, prompt=None, images=None, options=options)
         if self._host.has("before_agent_start"):
-            plan = await self._host.dispatch("before_agent_start", _shown_plan(plan))
+            plan = await self._host.dispatch("before_agent_start", _shown_plan(plan), self._follow_plan)
         if plan.options.selected_tools != options.selected_tools:
             self._select_tools(plan.options.selected_tools)
         self._change(options=plan.options, forced_prompt=plan.options.force_system_prompt)
-        self._conversation.force_prompt(self.run.forced_prompt)
+        self._conversation.show_prompt(plan.options, options)
         self._change(pending=self._starting(plan))
         return "done"
+
+    def _follow_plan(self, plan: hook_merges.StartPlan) -> None:
+        """What `get_system_prompt` says to the next handler (CTXT-2)."""
+        self._conversation.show_prompt(plan.options)
 
     def _select_tools(self, names: Sequence[str]) -> None:
         """An edited selection wins over the live one and is durable (PB-6)."""
         active = with_active(self._state.selection.active_tools, names, self._host.tools)
+        base = self._conversation.starting_options().selected_tools
         self._post(SelectTools(active_tools=active))
+        self._conversation.keep_selection(active, base)
 
     def _starting(self, plan: hook_merges.StartPlan) -> tuple[Pending, ...]:
         assert self.run.input is not None
@@ -215,7 +231,8 @@ class AgentLoop:
         """What of the prompt differs from the transcript. Raises RunFailed for a bad section name."""
         if self.run.options is None:
             return None
-        wanted = wanted_prompt(self.run.options, self._conversation.prompt_options(), self._wanted)
+        shown = self._shown or self.run.options
+        wanted = wanted_prompt(self.run.options, self._conversation.prompt_options(), self._wanted, shown)
         if isinstance(wanted, Rejection):
             raise RunFailed(wanted.why)
         self._wanted = wanted
@@ -245,6 +262,7 @@ class AgentLoop:
 
     async def _unclaim(self) -> None:
         assert self.run.input is not None
+        self._conversation.show_prompt(None)
         self._post(Unclaim(input_id=self.run.input.input_id))
 
     # -- a low-level run -----------------------------------------------------------------
@@ -406,6 +424,7 @@ class AgentLoop:
 
     async def _bound_turn(self) -> On:
         """The fold of `turn_end`; nothing is built without handlers (BND-7)."""
+        self._change(go=False)
         if not self._host.has("turn_end"):
             return "sealed"
         assert self.run.last is not None
@@ -424,6 +443,7 @@ class AgentLoop:
 
     async def _bound_settle(self) -> On:
         """The fold of `agent_before_settle`, then what is held (BND-38)."""
+        self._change(go=False)
         if self._host.has("agent_before_settle"):
             subject = hook_merges.SettleSubject(proposal=boundary.begin("agent_before_settle", self._state), outcome=self.run.outcome)
             subject = await self._host.dispatch("agent_before_settle", subject)
@@ -448,7 +468,8 @@ class AgentLoop:
             if kind == "turn_end" or not aborting:
                 self._host.report("<boundary>", kind, f"{kind} requested continuation without runnable model context")
             return
-        self._change(go=True, continued_by=proposal.continued_by)
+        if self.run.outcome in boundary.RULES[kind].continues_after:
+            self._change(go=True, continued_by=proposal.continued_by)
 
     async def _turn_end(self) -> None:
         assert self.run.last is not None
@@ -569,10 +590,10 @@ class AgentLoop:
             self._note(await guard(action))
         if not self._state.is_idle:
             self._post(BecomeSettled(outcome=None))
+        self._conversation.show_prompt(None)
         if self._host.has("agent_settled"):
             self._note(await guard(self._host.dispatch, "agent_settled", events.AgentSettled(aborted=aborted)))
         self._stream.publish(events.AgentSettled(aborted=aborted))
-        self._conversation.force_prompt(None)
         self._session.post(BecomeIdle())
 
     async def _become_settled(self) -> None:

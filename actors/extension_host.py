@@ -160,10 +160,12 @@ class ExtensionHost:
         """Whether anybody handles `hook`; then its subject need not be built otherwise (EVT-9)."""
         return hook in self._handlers
 
-    async def dispatch(self, hook: str, subject: Any) -> Any:
-        """The subject after every handler, one after the other (EVT-1)."""
+    async def dispatch(self, hook: str, subject: Any, follow: Callable[[Any], None] | None = None) -> Any:
+        """The subject after every handler, one after the other (EVT-1); `follow` is told what the next one is shown."""
         row = HOOKS[hook]
         for extension, handler in self._handlers.get(hook, ()):
+            if follow is not None:
+                follow(subject)
             event = row.show(subject)
             outcome = await self._call(handler, event)
             if self._runtime is not None and self._runtime.has_sends:

@@ -54,6 +54,7 @@ from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
 from camshaft.kernel.persistent import FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.run import Operation, Verdict, admit
+from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import RegisteredTool, Signal, ToolDefinition, after_registration, with_active
 
@@ -87,7 +88,10 @@ class Seat:
     _flights: Flights = attrs.field(init=False)
     _prompts: Prompts = attrs.field(init=False)
     _sends: Sends = attrs.field(init=False)
-    _forced: str | None = None
+    _shown: tuple[PromptOptions, PromptOptions | None] | None = None
+    """The prompt options of the run under way, and those its handlers were shown, once they are done; None: the base."""
+    _kept: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    """An active set that handlers selected for a run, and the selection of the base options (PB-6)."""
     _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], PromptOptions] | None = None
     """The prompt options, and the active set and tools they were made from."""
     _closed: bool = False
@@ -169,8 +173,11 @@ class Seat:
 
     @property
     def system_prompt(self) -> str:
-        """The effective prompt text: the one forced for this run, or that of the base options."""
-        return self._forced if self._forced is not None else prompt_text(self.prompt_options())
+        """The effective prompt text: that of the run under way, or of the base options."""
+        if self._shown is None:
+            return prompt_text(self.prompt_options())
+        options, shown = self._shown
+        return prompt_text(options if shown is None else with_tools_of(options, self.prompt_options(), shown))
 
     @property
     def context_messages(self) -> Sequence[Message]:
@@ -351,6 +358,7 @@ class Seat:
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3)."""
+        self._kept = None
         self._parts.posted(SelectTools(active_tools=with_active(self.active_tools, names, self.tools)))
 
     def tool_registered(self, definition: ToolDefinition) -> None:
@@ -429,9 +437,20 @@ class Seat:
         self._prompt = (self.active_tools, self.tools, options)
         return options
 
-    def force_prompt(self, text: str | None) -> None:
-        """What `system_prompt` shows during this run; None: the base options."""
-        self._forced = text
+    def starting_options(self) -> PromptOptions:
+        """What a run starts from: the base options, which a selection that handlers made for a run leaves alone (PB-4, PB-6)."""
+        kept = self._kept
+        if kept is None or kept[0] != self.active_tools:
+            return self.prompt_options()
+        return attrs.evolve(self.prompt_options(), selected_tools=kept[1])
+
+    def keep_selection(self, active: tuple[str, ...], base: tuple[str, ...]) -> None:
+        """Handlers selected `active` for a run: `starting_options` go on to name `base` as long as that set is active."""
+        self._kept = (active, base)
+
+    def show_prompt(self, options: PromptOptions | None, shown: PromptOptions | None = None) -> None:
+        """What `system_prompt` shows: these options; made of the ones `shown`, with the tools as they are; None: the base."""
+        self._shown = None if options is None else (options, shown)
 
     async def execute_nested(
         self, caller: Any, name: str, arguments: Any, signal: Signal | None, on_update: Callable[[Any], None] | None

@@ -40,7 +40,7 @@ from camshaft.kernel.entries import (
 )
 from camshaft.kernel.errors import CodecError, Rejection
 from camshaft.kernel.messages import AssistantMessage, Message, ModelMessage
-from camshaft.kernel.persistent import NotJson
+from camshaft.kernel.persistent import FrozenDict, NotJson, freeze
 from camshaft.kernel.projection import ContextEntry, Projection, extend
 from camshaft.kernel.records import Decision
 from camshaft.kernel.state import Queues, SessionState, Stamps
@@ -206,10 +206,25 @@ def _at(index: int, count: int) -> str:
 
 
 def _read(item: object) -> Draft | Rejection:
+    replacement = item.get("replacement") if isinstance(item, Mapping) else None
+    more = {key: value for key, value in replacement.items() if key != "content"} if isinstance(replacement, Mapping) else {}
+    if more and isinstance(item, Mapping) and isinstance(replacement, Mapping):
+        item = {**item, "replacement": {key: value for key, value in replacement.items() if key == "content"}}
     try:
         draft: Draft = codec.PYTHON.structure(item, Draft)  # type: ignore[arg-type]  # a union is a type form, which cattrs takes
+        return _as_given(draft, item, freeze(more, "replacement"))
     except (CodecError, NotJson) as error:
         return Rejection(str(error))
+
+
+def _as_given(draft: Draft, item: object, more: FrozenDict) -> Draft:
+    """The draft with what a dict spelled out beyond its fields: nulls, and further fields of a replacement."""
+    if isinstance(draft, ContextEditDraft) and draft.replacement is not None and more:
+        return attrs.evolve(draft, replacement=attrs.evolve(draft.replacement, extra=FrozenDict({**draft.replacement.extra, **more})))
+    if isinstance(item, Mapping):
+        optional = [field.name for field in attrs.fields(type(draft)) if field.default is None]
+        nulls = {codec.camel(name): None for name in optional if name in item and item[name] is None}
+        return attrs.evolve(draft, extra=FrozenDict({**draft.extra, **nulls})) if nulls else draft
     return draft
 
 

@@ -27,14 +27,16 @@ class WantedPrompt:
     sections: FrozenDict
 
 
-def wanted_prompt(options: PromptOptions, live: PromptOptions, known: WantedPrompt | None) -> WantedPrompt | Rejection:
-    """The prompt of a run whose handlers left `options`, with the tools as they are now in `live`.
+def wanted_prompt(
+    options: PromptOptions, live: PromptOptions, known: WantedPrompt | None, shown: PromptOptions
+) -> WantedPrompt | Rejection:
+    """The prompt of a run whose handlers made `options` of the ones `shown`, with the tools as they are now in `live`.
 
     `known` is given back if it was made from the same objects. Rejected if a section name is bad.
     """
     if known is not None and known.options is options and known.live is live:
         return known
-    sections = build_sections(_with_tools_of(options, live))
+    sections = build_sections(with_tools_of(options, live, shown))
     return sections if isinstance(sections, Rejection) else WantedPrompt(options=options, live=live, sections=sections)
 
 
@@ -102,11 +104,16 @@ def forced_transcript(transcript: Sequence[Message], text: str, now_ms: int) -> 
     return (SystemMessage(content=text, tools_added=system.tools_added, timestamp=system.timestamp), *head[1:])
 
 
-def _with_tools_of(options: PromptOptions, live: PromptOptions) -> PromptOptions:
-    """The run's options with the tools as they are now; what handlers wrote about a tool stands."""
+def with_tools_of(options: PromptOptions, live: PromptOptions, shown: PromptOptions) -> PromptOptions:
+    """The run's options with the tools as they are now; what handlers wrote about a tool they were shown stands."""
     return attrs.evolve(
         options,
         selected_tools=live.selected_tools,
-        tool_snippets=FrozenDict({**live.tool_snippets, **options.tool_snippets}),
-        tool_guidelines=FrozenDict({**live.tool_guidelines, **options.tool_guidelines}),
+        hidden_tools=live.hidden_tools,
+        tool_snippets=_and_new(options.tool_snippets, live.tool_snippets, shown),
+        tool_guidelines=_and_new(options.tool_guidelines, live.tool_guidelines, shown),
     )
+
+
+def _and_new(written: FrozenDict, live: FrozenDict, shown: PromptOptions) -> FrozenDict:
+    return FrozenDict({**{name: item for name, item in live.items() if name not in shown.selected_tools}, **written})
