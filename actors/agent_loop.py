@@ -442,7 +442,8 @@ class AgentLoop:
         return "sealed"
 
     async def _bound_settle(self) -> On:
-        """The fold of `agent_before_settle`, then what is held (BND-38)."""
+        """The fold of `agent_before_settle`, then what is held (BND-38). What `turn_end` asked for is over (BND-33)."""
+        self._change(go=False)
         self._change(go=False)
         if self._host.has("agent_before_settle"):
             subject = hook_merges.SettleSubject(proposal=boundary.begin("agent_before_settle", self._state), outcome=self.run.outcome)
