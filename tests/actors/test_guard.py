@@ -186,7 +186,7 @@ def test_code_that_gives_no_awaitable_has_its_value_at_once() -> None:
 # -- the operation chain -----------------------------------------------------------------
 
 
-@pytest.mark.rule("C2")
+@pytest.mark.rule("A31")
 def test_waiting_for_an_operation_one_is_part_of_raises_with_the_chain() -> None:
     with operation("run 1"), operation("tool write"), pytest.raises(SelfWait) as caught:
         refuse_self_wait("run 1", "abort()")

@@ -52,7 +52,7 @@ class Waits:
                 self.said[name] = str(refused).partition(",")[0]
 
 
-@pytest.mark.rule("C2")
+@pytest.mark.rule("A31")
 @pytest.mark.parametrize("place", ["handler", "tool", "nested task"])
 def test_waiting_for_the_run_from_inside_it_is_refused_and_nothing_is_closed(place: str) -> None:
     async def waited() -> tuple[dict[str, str], bool]:
