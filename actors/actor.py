@@ -151,6 +151,17 @@ def _is_cancelled() -> bool:
     return trio.current_effective_deadline() == -math.inf
 
 
+async def give_way() -> None:
+    """Lets tasks that can run go first: what a host started when it heard of an event comes before what follows the event.
+
+    Nothing but a look at a number if there are none. Two rounds, because tasks of one round run in any order; a cancellation
+    waits for the next await, so that what was said is also noted.
+    """
+    if trio.lowlevel.current_statistics().tasks_runnable:
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
+
 # -- the operation chain -----------------------------------------------------------------
 
 _CHAIN: ContextVar[tuple[str, ...]] = ContextVar("camshaft_operation_chain", default=())

@@ -3,8 +3,9 @@
 No rule of what comes next is here. The loop holds the run, asks `chosen` which row fits, performs
 the row's actions one after the other, and then the effect of the new state. It owns nothing
 durable: entries and records are posts to the session. It waits for extension handlers, for the
-provider, for the executor and for a due time, each under the run's abort signal; what it does
-not wait for is listed in waits and gates (the session, the stream, the seat).
+provider, for the executor and for a due time, each under the run's abort signal. After an event it
+gives way to what hosts started on hearing of it, so that a message queued then is seen by the next
+poll, and a prompt made on `agent_settled` is deferred (LOOP-14, LOOP-42). What it does not wait for is listed in waits and gates.
 
 If this actor dies at an await, the session is as its last post left it. The supervisor starts
 it once more at `settling` with the error, so that the run always ends with `agent_settled`.
@@ -18,7 +19,7 @@ from typing import Any, Final, Protocol
 import attrs
 import trio
 
-from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard
+from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, give_way, guard
 from camshaft.actors.answers import Answers
 from camshaft.actors.delivery import Delivery, RunFailed
 from camshaft.actors.event_stream import EventStream
@@ -273,6 +274,7 @@ class AgentLoop:
 
     async def _between(self) -> On:
         """Between turns: second steering poll, then prompt and tool patches (LOOP-14)."""
+        await give_way()
         if not self._state.live.aborting and not self.run.pending and self._state.queues.steering:
             await self._take_queue("steer")
         patch = self._prompt_patch()
@@ -286,11 +288,13 @@ class AgentLoop:
 
     async def _agent_start(self) -> None:
         await self._host.announce(events.AgentStart())
+        await give_way()
 
     async def _turn_start(self) -> None:
         if self._host.has("turn_start"):
             await self._host.dispatch("turn_start", hook_events.TurnStartEvent(turn_index=self.run.turn, timestamp=self._now()))
         self._stream.publish(events.TurnStart())
+        await give_way()
 
     async def _deliver_pending(self) -> None:
         while self.run.pending:
@@ -502,12 +506,14 @@ class AgentLoop:
         return "message"
 
     async def _agent_end_x(self) -> None:
+        await give_way()
         if self._host.has("agent_end"):
             await self._host.dispatch("agent_end", hook_events.AgentEndEvent(messages=self.run.added))
 
     async def _agent_end_p(self) -> None:
         will_retry = not self._state.live.aborting and retryable(self.run, self._view())
         self._stream.publish(events.AgentEnd(messages=self.run.added, will_retry=will_retry))
+        await give_way()
 
     async def _retry_start(self) -> None:
         settings = self._state.settings.retry
@@ -595,6 +601,7 @@ class AgentLoop:
         if self._host.has("agent_settled"):
             self._note(await guard(self._host.dispatch, "agent_settled", events.AgentSettled(aborted=aborted)))
         self._stream.publish(events.AgentSettled(aborted=aborted))
+        await give_way()
         self._session.post(BecomeIdle())
 
     async def _become_settled(self) -> None:

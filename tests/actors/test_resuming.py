@@ -41,7 +41,7 @@ def session(level: str | None) -> MemorySession:
 def test_a_run_records_the_level_if_the_branch_says_another(recorded: str | None, chosen: str | None, appended: list[str]) -> None:
     async def resumed() -> list[Any]:
         provider = ScriptedProvider(models=(model("m1", reasoning=False), model("m2", reasoning=True)))
-        more = {"session": session(recorded), "model": "scripted/m2", "thinking_level": chosen, "provider": provider}
+        more: dict[str, Any] = {"session": session(recorded), "model": "scripted/m2", "thinking_level": chosen, "provider": provider}
         async with opened([assistant("done")], **more) as running:
             await running.seat.prompt("go")
             entries = [running.seat.state.tree.entry(at) for at in range(running.seat.state.tree.length)]
