@@ -6,8 +6,10 @@ the result message. Whatever happens, a call gives exactly one outcome; everythi
 `execute` that fails gives an error result without `tool_result` hooks (TOOL-6, TOOL-34).
 
 A parallel batch prepares all calls in source order, ends those that failed at once, then runs
-the rest together; results are delivered in source order after all ended. A sequential batch
-takes one call through everything before the next (TOOL-38, TOOL-39).
+the rest together: each begins, in source order, when the one before it waits for something,
+so that an abort by the first leaves the others unstarted (LOOP-62), and no `tool_result` hook
+runs before all have begun. Results are delivered in source order after all ended. A sequential
+batch takes one call through everything before the next (TOOL-38, TOOL-39).
 
 `execute` runs in limbo's nursery under bounds that an abort ends in stages, so a tool that
 refuses to die cannot hold the run. What is left if this actor dies: the calls record names
@@ -26,18 +28,18 @@ from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
+from camshaft.actors.tool_values import checked_arguments, error_result, read_result
 from camshaft.actors.updates import Updates
-from camshaft.kernel import codec, nested
-from camshaft.kernel.arguments import prepared_arguments
+from camshaft.kernel import nested
 from camshaft.kernel.commands import FinishCall
 from camshaft.kernel.events import ToolExecutionEnd, ToolExecutionStart
 from camshaft.kernel.hook_events import ToolResultEvent
 from camshaft.kernel.hook_merges import CallGate
-from camshaft.kernel.messages import TextBlock, ToolCall, ToolResultMessage
+from camshaft.kernel.messages import ToolCall, ToolResultMessage
 from camshaft.kernel.nested import Nest, NestedEnd
 from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
 from camshaft.kernel.records import PlannedCall
-from camshaft.kernel.tools import RegisteredTool, Signal, ToolResult, callable_names
+from camshaft.kernel.tools import Execute, RegisteredTool, Signal, ToolResult, callable_names
 from camshaft.kernel.usage import add_usage
 
 ABORTED_TEXT: Final = "Operation aborted"
@@ -48,9 +50,6 @@ TRUNCATED_TEXT: Final = (
 )
 LOST_TEXT: Final = "The tool was interrupted; whether it had an effect is unknown"
 FINISHED_TEXT: Final = "The call {} has finished; it can make no more calls"
-
-Deliver = Callable[[ToolResultMessage, str], Awaitable[ToolResultMessage]]
-"""Announces and appends a result message under its reserved entry id; gives it back as stored."""
 
 
 @attrs.frozen(kw_only=True)
@@ -98,6 +97,8 @@ class _Ready:
     call: _Call
     tool: RegisteredTool
     arguments: FrozenDict
+    begun: trio.Event = attrs.field(factory=trio.Event)
+    """Set when `execute` is called, or the call ended without it."""
 
 
 @attrs.define(eq=False)
@@ -127,19 +128,23 @@ class ToolExecutor:
                 outcomes[index] = prepared
             else:
                 ready.append((index, prepared))
-        keep = len(planned) > 1
+        keep, all_begun = len(planned) > 1, trio.Event()
 
         async def finish(index: int, prepared: _Ready) -> None:
-            outcomes[index] = await self._finish(prepared)
+            outcomes[index] = await self._finish(prepared, all_begun)
+            prepared.begun.set()
             if keep:
                 self._keep(outcomes[index], prepared.call.nest, planned[index][1])
 
         if len(ready) == 1:
+            all_begun.set()
             await finish(*ready[0])
         elif ready:
             async with trio.open_nursery() as nursery:
                 for index, prepared in ready:
                     nursery.start_soon(finish, index, prepared)
+                    await prepared.begun.wait()
+                all_begun.set()
         nests = {index: prepared.call.nest for index, prepared in ready}
         return [self._with_nest(outcome, nests.get(index)) for index, outcome in enumerate(outcomes) if outcome is not None]
 
@@ -199,7 +204,7 @@ class ToolExecutor:
         tool = tools.get(name)
         if tool is None:
             return await self._refused(call, f"Tool {name} not found")
-        checked = guard_now(_checked_arguments, tool, call.call)
+        checked = guard_now(checked_arguments, tool, call.call)
         if isinstance(checked, Failure):
             return await self._refused(call, checked.text)
         arguments: FrozenDict = checked.value
@@ -208,14 +213,15 @@ class ToolExecutor:
                 "tool_call",
                 CallGate(tool_name=name, tool_call_id=call.call.id, parent_tool_call_id=call.parent_id, input=arguments),
             )
+            if call.signal.cancelled and not gate.raised:
+                return await self._refused(call, ABORTED_TEXT)
             if gate.blocked is not None:
                 return await self._refused(call, gate.blocked, terminate=gate.terminate)
             arguments = gate.input
-            if call.signal.cancelled:
-                return await self._refused(call, ABORTED_TEXT)
         return _Ready(call=call, tool=tool, arguments=arguments)
 
-    async def _finish(self, ready: _Ready) -> CallOutcome:
+    async def _finish(self, ready: _Ready, all_begun: trio.Event | None = None) -> CallOutcome:
+        """From `execute` on; of a parallel batch, results are handled once every call has begun."""
         call = ready.call
         if call.signal.cancelled:
             return await self._refused(call, ABORTED_TEXT)
@@ -223,6 +229,8 @@ class ToolExecutor:
         started = trio.current_time()
         result, is_error = await self._execute(ready)
         duration = round((trio.current_time() - started) * 1000)
+        if all_begun is not None:
+            await all_begun.wait()
         call.is_finished = True
         for scope in call.inner:
             scope.cancel()
@@ -247,7 +255,7 @@ class ToolExecutor:
         with run_signal.bounded() as bounds:
             outcome = await self._limbo.run(
                 f"tool {call.call.name} ({call.call.id})",
-                ready.tool.definition.execute,
+                _telling(ready),
                 call.call.id,
                 thaw(ready.arguments),
                 call.signal,
@@ -258,13 +266,13 @@ class ToolExecutor:
         await updates.close()
         match outcome:
             case Value(value=value):
-                return _result(value, call.call.name)
+                return read_result(value, call.call.name)
             case Failure():
-                return _error(outcome.text), True
+                return error_result(outcome.text), True
             case Cut():
-                return _error(ABORTED_TEXT), True
+                return error_result(ABORTED_TEXT), True
             case Abandoned():
-                return _error(UNKNOWN_TEXT), True
+                return error_result(UNKNOWN_TEXT), True
 
     async def _patched(self, ready: _Ready, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
         event = ToolResultEvent(
@@ -291,7 +299,7 @@ class ToolExecutor:
         return patched, after.is_error
 
     async def _refused(self, call: _Call, text: str, *, terminate: bool = False) -> CallOutcome:
-        result = attrs.evolve(_error(text), terminate=True if terminate else None)
+        result = attrs.evolve(error_result(text), terminate=True if terminate else None)
         outcome = CallOutcome(tool_call=call.call, result=result, is_error=True)
         await self._announce_end(call, outcome)
         return outcome
@@ -325,7 +333,7 @@ class ToolExecutor:
         shown = given if isinstance(given, FrozenDict) else EMPTY
         if caller.is_finished:
             late = ToolCall(id=f"{caller.call.id}/-", name=name, arguments=shown)
-            return CallOutcome(tool_call=late, result=_error(FINISHED_TEXT.format(caller.call.id)), is_error=True)
+            return CallOutcome(tool_call=late, result=error_result(FINISHED_TEXT.format(caller.call.id)), is_error=True)
         top = caller.top
         top.nest, call_id = nested.started(top.nest, caller.call.id, name, given)
         wrong = None if isinstance(given, FrozenDict) else f"{given!r} is no object"
@@ -338,7 +346,7 @@ class ToolExecutor:
             outcome = await self._run_nested(inner)
         caller.inner.remove(scope)
         if scope.cancelled_caught:
-            return CallOutcome(tool_call=call, result=_error(FINISHED_TEXT.format(caller.call.id)), is_error=True)
+            return CallOutcome(tool_call=call, result=error_result(FINISHED_TEXT.format(caller.call.id)), is_error=True)
         end = NestedEnd(
             is_error=outcome.is_error,
             content=outcome.result.content or (),
@@ -366,25 +374,11 @@ class ToolExecutor:
         return prepared if isinstance(prepared, CallOutcome) else await self._finish(prepared)
 
 
-def _checked_arguments(tool: RegisteredTool, call: ToolCall) -> FrozenDict:
-    """Prepared, coerced and valid arguments (TOOL-12 to TOOL-17)."""
-    definition, given = tool.definition, thaw(call.arguments)
-    if definition.prepare_arguments is not None:
-        given = definition.prepare_arguments(given)
-    checked: FrozenDict = freeze(prepared_arguments(call.name, definition.parameters, given, call.arguments_error), "arguments")
-    return checked
+def _telling(ready: _Ready) -> Execute:
+    """The tool's `execute`, telling when it is called; who waits for that goes on when it waits itself."""
 
+    def execute(*args: Any) -> Awaitable[Any]:
+        ready.begun.set()
+        return ready.tool.definition.execute(*args)
 
-def _result(value: Any, name: str) -> tuple[ToolResult, bool]:
-    """What a tool returned, read; anything that is no result object is an error saying so (TOOL-27)."""
-    if value is None:
-        return _error(f"Tool {name} returned no result; expected a result object with content"), True
-    read = guard_now(codec.python, ToolResult, value)
-    if isinstance(read, Failure):
-        return _error(f"Tool {name} returned no valid result object: {read.text}"), True
-    result: ToolResult = read.value
-    return result, result.is_error is True
-
-
-def _error(text: str) -> ToolResult:
-    return ToolResult(content=(TextBlock(text=text),), details=EMPTY)
+    return execute

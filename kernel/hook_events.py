@@ -221,6 +221,8 @@ class ToolResultPatch:
     structured_content: Json = None
     is_error: bool | None = None
     usage: Usage | None = None
+    terminate: bool | None = None
+    """Without effect: what a batch does next is its tools' to say (TOOL-33). Accepted, so that a tool's result can be returned whole."""
 
 
 @attrs.frozen(kw_only=True)

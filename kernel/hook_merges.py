@@ -84,6 +84,8 @@ class CallGate:
     blocked: str | None = None
     """Text of the error result; None: not blocked."""
     terminate: bool = False
+    raised: bool = False
+    """A handler blocked the call by raising; its text is the result even after an abort."""
 
 
 @attrs.frozen(kw_only=True)
@@ -309,7 +311,7 @@ def merge_gate(gate: CallGate, event: ToolCallEvent, result: ToolCallResult | No
 
 def blocked_gate(gate: CallGate, _event: ToolCallEvent, error: str, _now: Now) -> Merged:
     """A handler that raises blocks the call (TOOL-21)."""
-    return Merged(subject=attrs.evolve(gate, blocked=error), stop=True)
+    return Merged(subject=attrs.evolve(gate, blocked=error, raised=True), stop=True)
 
 
 def merge_tool_result(subject: ToolResultEvent, _event: ToolResultEvent, result: ToolResultPatch | None, _now: Now) -> Merged:

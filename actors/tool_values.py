@@ -1,0 +1,38 @@
+"""What goes into a tool and what comes out of it: arguments checked, results read, errors made.
+
+Both ends meet code that is not ours, so nothing is taken for what its type says.
+"""
+
+from typing import Any
+
+from camshaft.actors.actor import Failure, guard_now
+from camshaft.kernel import codec
+from camshaft.kernel.arguments import prepared_arguments
+from camshaft.kernel.messages import TextBlock, ToolCall
+from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
+from camshaft.kernel.tools import RegisteredTool, ToolResult
+
+
+def checked_arguments(tool: RegisteredTool, call: ToolCall) -> FrozenDict:
+    """Prepared, coerced and valid arguments (TOOL-12 to TOOL-17). Raises InvalidArguments, or what the tool's preparation raises."""
+    definition, given = tool.definition, thaw(call.arguments)
+    if definition.prepare_arguments is not None:
+        given = definition.prepare_arguments(given)
+    checked: FrozenDict = freeze(prepared_arguments(call.name, definition.parameters, given, call.arguments_error), "arguments")
+    return checked
+
+
+def read_result(value: Any, name: str) -> tuple[ToolResult, bool]:
+    """What a tool returned, and whether it is an error; anything that is no result object is one saying so (TOOL-27)."""
+    if value is None:
+        return error_result(f"Tool {name} returned no result; expected a result object with content"), True
+    read = guard_now(codec.python, ToolResult, value)
+    if isinstance(read, Failure):
+        return error_result(f"Tool {name} returned no valid result object: {read.text}"), True
+    result: ToolResult = read.value
+    return result, result.is_error is True
+
+
+def error_result(text: str) -> ToolResult:
+    """The result of a call that failed with this text; its details are empty, not missing (MSG-33)."""
+    return ToolResult(content=(TextBlock(text=text),), details=EMPTY)
