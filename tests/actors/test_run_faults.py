@@ -1,11 +1,10 @@
-"""Runs that meet every kind of bad tool, are aborted or cancelled at every moment, and whose log refuses any write.
+"""Runs that meet every kind of bad tool, are aborted or cancelled at every moment.
 
 Whatever happened, three things hold afterwards: exactly one `agent_settled`, a result for every call, and the next
 prompt is answered. The tests walk one small run (an answer with two calls, their batch, a second answer) and try each
 fault at each of its moments; how many moments there are is found by running it once undisturbed.
 """
 
-import errno
 from collections.abc import Callable
 from typing import Any
 
@@ -14,36 +13,13 @@ import pytest
 import trio
 
 from camshaft.actors.actor import KILL_AFTER_S
-from camshaft.actors.errors import StorageError
 from camshaft.actors.host import Limits
 from camshaft.actors.signal import ABORT_GRACE_S
-from camshaft.actors.simulation.log_files import Fault, MemoryLogFiles, Operation
+from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std.providers.scripted import assistant, tool_call
 from camshaft.kernel.boundary import BoundaryResult
-from camshaft.kernel.messages import AssistantMessage
 from tests.actors.running import Running, handling, opened, results, said, simulate, tool, unanswered
-
-OK = {"content": [{"type": "text", "text": "ok"}]}
-CALLS = assistant([tool_call("work", id="a"), tool_call("work", id="b")])
-SCRIPT = [CALLS, assistant("done"), *[assistant("again")] * 3]
-
-
-async def works(_id: str, _params: Any, _signal: Any, _on_update: Any, _ctx: Any) -> Any:
-    await trio.sleep(1)
-    return OK
-
-
-def stored(running: Running) -> list[Any]:
-    return [message for message in running.seat.context_messages if message.role != "system"]
-
-
-async def next_prompt_is_answered(running: Running) -> bool:
-    """Sends one more prompt, in whatever state the conversation is; the first run has to end by itself."""
-    await running.seat.wait_idle()
-    await running.seat.prompt("next")
-    last = stored(running)[-1]
-    return isinstance(last, AssistantMessage) and last.stop_reason == "stop"
-
+from tests.actors.small_run import OK, SCRIPT, next_prompt_is_answered, reopened, stored, works
 
 # -- tools -------------------------------------------------------------------------------
 
@@ -306,12 +282,6 @@ class _CancelAt(trio.abc.Instrument):
             self.scope.cancel()
 
 
-async def reopened(files: MemoryLogFiles) -> tuple[list[Any], tuple[Any, ...], bool]:
-    async with opened([assistant("again")], files=files, tools=[tool(works)]) as running:
-        return stored(running), running.seat.found, await next_prompt_is_answered(running)
-    raise AssertionError
-
-
 STEPS = range(1, 36)
 
 
@@ -332,86 +302,6 @@ def test_the_steps_reach_beyond_the_end_of_the_run() -> None:
     first, last = simulate(cancelled_at, STEPS[0], MemoryLogFiles()), simulate(cancelled_at, STEPS[-1], MemoryLogFiles())
 
     assert (first[0], last[0]) == (True, False)
-
-
-# -- a log that refuses ------------------------------------------------------------------------
-
-
-def full(number: int, last: int) -> Callable[[Operation], Fault | None]:
-    """A disk that is full for the writes from `number` to `last`."""
-    written = 0
-
-    def fault(operation: Operation) -> Fault | None:
-        nonlocal written
-        written += operation.kind == "write"
-        refused = operation.kind == "write" and number <= written <= last
-        return Fault(error=OSError(errno.ENOSPC, "disk full")) if refused else None
-
-    return fault
-
-
-@attrs.frozen
-class Refused:
-    """How such a run ended, and what the next prompt found with a good disk."""
-
-    settled: int
-    error: str | None
-    begun: set[str]
-    """Calls whose begin was told."""
-    messages: list[Any]
-    answered: bool
-
-
-async def refused(number: int, last: int, files: MemoryLogFiles) -> Refused:
-    error: str | None = None
-    async with opened(SCRIPT, files=files, tools=[tool(works)]) as running:
-        files.fault = full(number, last)
-        try:
-            await running.seat.prompt("go")
-        except StorageError as raised:
-            error = str(raised)
-        assert running.seat.state.live.activity.value == "idle"
-        files.fault = None
-        settled = running.count("agent_settled")
-        try:
-            answered = await next_prompt_is_answered(running)
-        except StorageError as sealed:
-            answered = "sealed" in str(sealed) and "open it again" in str(sealed)
-        begun = {event.tool_call_id for event in running.heard if event.type == "tool_execution_start"}
-        return Refused(settled, error, begun, stored(running), answered)
-    raise AssertionError
-
-
-WRITES = range(1, 13)
-
-
-@pytest.mark.rule("SES-43", "BND-42", "LOOP-34", "A03")
-@pytest.mark.parametrize("number", WRITES)
-def test_a_log_that_refuses_one_write_loses_no_result_of_a_call_that_began(number: int) -> None:
-    files = MemoryLogFiles()
-
-    run: Refused = simulate(refused, number, number, files)
-    after, _, answered_again = simulate(reopened, files)
-
-    assert (run.answered, answered_again) == (True, True)
-    assert run.settled == int(number > 2), "a run that never started does not settle"
-    assert run.error is None or "disk full" in run.error
-    assert said(after) == said(run.messages), "the state never leads the log"
-    assert run.begun.isdisjoint(unanswered(after))
-
-
-@pytest.mark.rule("SES-43", "BND-42", "LOOP-34", "A03")
-@pytest.mark.parametrize("number", WRITES)
-def test_a_log_that_refuses_every_write_ends_the_run_with_its_error(number: int) -> None:
-    files = MemoryLogFiles()
-
-    run: Refused = simulate(refused, number, 10_000, files)
-    after, _, answered_again = simulate(reopened, files)
-
-    assert (run.answered, answered_again) == (True, True)
-    assert run.settled == int(number > 2)
-    assert run.error is not None and "disk full" in run.error, "what cannot be stored is told"
-    assert said(after) == said(run.messages), "the state never leads the log"
 
 
 # -- handlers ----------------------------------------------------------------------------------
