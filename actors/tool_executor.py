@@ -176,6 +176,7 @@ class ToolExecutor:
             is_error=outcome.is_error,
             timestamp=self._session.now_ms(),
             duration_ms=outcome.duration_ms,
+            extra=FrozenDict({name: None for name in ("details", "usage") if name in result.extra and getattr(result, name) is None}),
         )
 
     def _keep(self, outcome: CallOutcome | None, nest: Nest, planned: PlannedCall) -> None:
@@ -285,6 +286,7 @@ class ToolExecutor:
             is_error=is_error,
             usage=result.usage,
             parent_tool_call_id=ready.call.parent_id,
+            extra=FrozenDict({name: None for name in result.extra if name not in _UNPATCHED}),
         )
         after: ToolResultEvent = await self._host.dispatch("tool_result", event)
         if after is event:
@@ -295,6 +297,7 @@ class ToolExecutor:
             details=after.details,
             structured_content=after.structured_content,
             usage=after.usage,
+            extra=FrozenDict({**after.extra, **{name: None for name in result.extra if name in _UNPATCHED}}),
         )
         return patched, after.is_error
 
@@ -382,3 +385,7 @@ def _telling(ready: _Ready) -> Execute:
         return ready.tool.definition.execute(*args)
 
     return execute
+
+
+_UNPATCHED: Final = ("isError", "terminate")
+"""Fields of a result that `tool_result` handlers do not see as they were returned."""

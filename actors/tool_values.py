@@ -3,7 +3,10 @@
 Both ends meet code that is not ours, so nothing is taken for what its type says.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
 
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.kernel import codec
@@ -29,10 +32,18 @@ def read_result(value: Any, name: str) -> tuple[ToolResult, bool]:
     read = guard_now(codec.python, ToolResult, value)
     if isinstance(read, Failure):
         return error_result(f"Tool {name} returned no valid result object: {read.text}"), True
-    result: ToolResult = read.value
+    result: ToolResult = attrs.evolve(read.value, extra=_nulls(value)) if isinstance(value, Mapping) else read.value
     return result, result.is_error is True
 
 
 def error_result(text: str) -> ToolResult:
     """The result of a call that failed with this text; its details are empty, not missing (MSG-33)."""
     return ToolResult(content=(TextBlock(text=text),), details=EMPTY)
+
+
+def _nulls(value: Mapping[str, Any]) -> FrozenDict:
+    """The fields written out as null, by their JSON names."""
+    return FrozenDict({codec.camel(name): None for name in _NULLABLE if name in value and value[name] is None})
+
+
+_NULLABLE: Final = ("content", "details", "structured_content", "usage", "is_error", "terminate")

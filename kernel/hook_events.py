@@ -11,7 +11,7 @@ from camshaft.kernel.boundary import BoundaryContext
 from camshaft.kernel.entries import Draft
 from camshaft.kernel.messages import AssistantMessage, Block, Content, ImageBlock, Message, ToolResultMessage, Usage
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 
 @attrs.frozen(kw_only=True)
@@ -210,6 +210,8 @@ class ToolResultEvent:
     is_error: bool
     usage: Usage | None = None
     parent_tool_call_id: str | None = None
+    extra: FrozenDict = EMPTY
+    """Fields that are null and not missing, by their JSON names."""
 
 
 @attrs.frozen(kw_only=True)

@@ -325,6 +325,8 @@ def merge_tool_result(subject: ToolResultEvent, _event: ToolResultEvent, result:
     }
     if "content" in changes and "structured_content" not in changes:
         changes["structured_content"] = None
+    if changes and subject.extra:
+        changes["extra"] = FrozenDict({name: None for name in subject.extra if codec.snake(name) not in changes})
     return Merged(subject=attrs.evolve(subject, **changes))
 
 

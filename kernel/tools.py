@@ -15,7 +15,7 @@ import attrs
 
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import Block, ToolCall, ToolDeclaration, Usage
-from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 Exposure = Literal["direct", "model-only", "codemode", "deferred", "hidden"]
 ExecutionMode = Literal["parallel", "sequential"]
@@ -37,6 +37,8 @@ class ToolResult:
     """Only true counts (TOOL-25)."""
     terminate: bool | None = None
     """True: no automatic next request if every result of the batch says so (TOOL-40)."""
+    extra: FrozenDict = EMPTY
+    """Fields that the tool wrote out as null, by their JSON names: shown as null, not as missing (MSG-3)."""
 
 
 class Signal(Protocol):

@@ -58,14 +58,15 @@ def wire(value: Any) -> Any:
 
 
 def fields(event: Any) -> dict[str, Any]:
-    """The fields of an event by their wire names, as wire JSON; an optional field that is None is left out."""
+    """The fields of an event by their wire names, as wire JSON; an optional field that is None is left out,
+    one that somebody wrote out as null is null."""
     shown = {}
     for field in attrs.fields(type(event)):
         value = getattr(event, field.name)
         optional = field.default is None
         if field.name not in UNSHOWN and not (value is None and optional):
             shown[camel(field.name)] = wire(value)
-    return shown
+    return shown | dict(getattr(event, "extra", {}))
 
 
 def get(value: Any, path: str) -> Any:
