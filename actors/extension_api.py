@@ -5,7 +5,7 @@ Every method first checks that the extension loaded and that its generation is n
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -19,8 +19,11 @@ from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import Json, freeze
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
 from camshaft.kernel.tools import EXPOSURES, ToolDefinition
+
+NOT_GIVEN: Final = object()
+"""Stands for an argument that was left out, where None is a value."""
 
 
 class ExtensionMisuse(CamshaftError):
@@ -152,9 +155,15 @@ class ExtensionAPI:
         images = () if isinstance(blocks, str) else tuple([each for each in blocks if isinstance(each, ImageBlock)])
         self._bound().send_user_message(text, images, deliver_as, expand_prompt_templates)
 
-    def append_entry(self, custom_type: str, data: Json = None) -> str:
-        """Appends a `custom` entry, which no model sees, and returns its id. Raises NotJson for data that is not JSON."""
-        return self._bound().append_entry(custom_type, freeze(data, "data"))
+    def append_entry(self, custom_type: str, data: Json = NOT_GIVEN) -> str:
+        """Appends a `custom` entry, which no model sees, and returns its id. Raises NotJson for data that is not JSON.
+
+        Without `data` the entry has none; None is stored as null (MSG-3).
+        """
+        if data is NOT_GIVEN:
+            return self._bound().append_entry(custom_type, None)
+        null = FrozenDict(data=None) if data is None else EMPTY
+        return self._bound().append_entry(custom_type, freeze(data, "data"), null)
 
     def set_session_name(self, name: str) -> None:
         """Names the session; empty clears."""

@@ -14,7 +14,7 @@ from camshaft.actors.world import World
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.models import Model
-from camshaft.kernel.persistent import Json
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import RegisteredTool, ToolDefinition
 
@@ -106,8 +106,8 @@ class Runtime(Protocol):
         """Let what a handler just sent begin (QUE-13)."""
         ...
 
-    def append_entry(self, custom_type: str, data: Json) -> str:
-        """Append a `custom` entry now; its id."""
+    def append_entry(self, custom_type: str, data: Json = None, extra: FrozenDict = EMPTY) -> str:
+        """Append a `custom` entry now, with further fields by their JSON names; its id."""
         ...
 
     def set_label(self, entry_id: str, label: str | None) -> None:

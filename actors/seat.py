@@ -51,7 +51,7 @@ from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, Session
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
-from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.starting import with_tools_of
@@ -339,9 +339,9 @@ class Seat:
 
     # -- appends and settings ------------------------------------------------------------
 
-    def append_entry(self, custom_type: str, data: Json) -> str:
-        """Appends a `custom` entry now; its id."""
-        return self._parts.posted(AppendCustom(custom_type=custom_type, data=data)).entries[0].id
+    def append_entry(self, custom_type: str, data: Json = None, extra: FrozenDict = EMPTY) -> str:
+        """Appends a `custom` entry now; its id. `extra` has further fields by their JSON names, a written-out null among them."""
+        return self._parts.posted(AppendCustom(custom_type=custom_type, data=data, extra=extra)).entries[0].id
 
     def append_message(self, message: Message) -> str:
         """Appends a message entry as it is; its id. Raises CommandRefused for what cannot be stored (MSG-24, MSG-36)."""

@@ -24,8 +24,9 @@ async def send_user_message(place: Place, action: Action) -> None:
 
 
 async def append_entry(place: Place, action: Action) -> None:
-    """`append_entry`."""
-    await call(place.api, "append_entry", action["customType"], action.get("data"))
+    """`append_entry`; data that is not there is not null."""
+    data = [action["data"]] if "data" in action else []
+    await call(place.api, "append_entry", action["customType"], *data)
 
 
 async def set_label(place: Place, action: Action) -> None:
