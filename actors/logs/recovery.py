@@ -271,7 +271,7 @@ class _Recovery:
         state = self.files.handle_state(handle)
         lost = AppendFile(files=self.files, path=self.places.lost, identity=state.identity, size=state.size, handle=handle)
         try:
-            lost.append(line.raw if not kept or kept.endswith(b"\n") else b"\n" + line.raw)
+            lost.append(_still_missing(line.raw, kept or b""))
             if self.options.durability != "none":
                 self._sync(lost)
         finally:
@@ -334,3 +334,10 @@ class _Recovery:
         if not file.named:
             self.files.sync_folder(file.path)
             file.named = True
+
+
+def _still_missing(line: bytes, kept: bytes) -> bytes:
+    """What to append so that `line` stands in a file that ends as `kept`: a cut may have left all of it but its end."""
+    if kept.endswith(line.rstrip(b"\n")):
+        return b"\n"
+    return line if not kept or kept.endswith(b"\n") else b"\n" + line
