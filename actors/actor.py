@@ -48,8 +48,11 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The message for people and models; the class name if the error has none."""
-        return str(self.error) or type(self.error).__name__
+        """The message for people and models; the class name if the error has none, and before a KeyError's, which is only a key."""
+        name, said = type(self.error).__name__, str(self.error)
+        if isinstance(self.error, KeyError) and said:
+            return f"{name}: {said}"
+        return said or name
 
     @property
     def stack(self) -> str:

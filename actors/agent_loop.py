@@ -365,7 +365,7 @@ class AgentLoop:
             self._close_calls(ABORTED_TEXT)
             raise
         if isinstance(outcome, Failure):
-            self._host.report("<runtime>", "tool_call", outcome.text, outcome.stack)
+            self._host.report_failure("<runtime>", "tool_call", outcome)
             self._close_calls(LOST_TEXT)
             self._change(more=True)
             return "lost"

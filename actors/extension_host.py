@@ -22,6 +22,7 @@ from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now, is_aw
 from camshaft.actors.contexts import CommandContext, ExtensionContext, Generation
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError, setup_of
+from camshaft.actors.places import located, place_of
 from camshaft.actors.runtime import CommandInfo, Runtime
 from camshaft.kernel import codec
 from camshaft.kernel.events import Event, ExtensionErrorEvent
@@ -113,8 +114,9 @@ class ExtensionHost:
     def _drop(self, extension: Extension, failure: Failure, inline: bool) -> None:
         extension.failed = True
         self.extensions.remove(extension)
-        text = failure.text if inline else f"Failed to load extension: {failure.text}"
-        self.load_errors.append(LoadError(path=extension.path, error=text))
+        text = failure.text if inline else f"Failed to load extension: {located(failure.error, failure.text, extension.path)}"
+        place = place_of(failure.error) if inline else None
+        self.load_errors.append(LoadError(path=extension.path, error=text, place=place))
 
     def _report_conflicts(self) -> None:
         """A tool name of two extensions: the first wins, the later one is told (EXT-30)."""
@@ -241,7 +243,7 @@ class ExtensionHost:
 
     def _failed(self, row: Hook, extension: Extension, handler: Handler, failed: tuple[Any, Any, Now, Failure]) -> Merged:
         subject, event, now, failure = failed
-        self.report(extension.path, row.name, failure.text, failure.stack)
+        self.report_failure(extension.path, row.name, failure)
         on_raise = row.fail_closed if handler.fail_closed and row.fail_closed is not None else row.on_raise
         return on_raise(subject, event, failure.text, now)
 
@@ -249,9 +251,25 @@ class ExtensionHost:
         """The context for handlers of this generation."""
         return ExtensionContext(self._runtime, self.generation)  # type: ignore[arg-type]  # handlers run only once bound
 
-    def report(self, path: str, event: str, error: str, stack: str | None = None) -> None:
-        """Tells the host that an extension failed, and keeps the last ones (ERR-1)."""
-        made = ExtensionErrorEvent(extension_path=path, event=event, error=error, stack=stack)
+    def report(self, path: str, event: str, error: str) -> None:
+        """Tells the host that an extension did something wrong without raising (ERR-1)."""
+        self._report(ExtensionErrorEvent(extension_path=path, event=event, error=error))
+
+    def report_failure(self, path: str, event: str, failure: Failure, file: str | None = None) -> None:
+        """Tells the host that an extension raised, and where in `file`, which is `path` where that names the extension (ERR-1)."""
+        self._report(
+            ExtensionErrorEvent(
+                extension_path=path,
+                event=event,
+                error=failure.text,
+                error_type=type(failure.error).__name__,
+                place=place_of(failure.error, file or path),
+                stack=failure.stack,
+            )
+        )
+
+    def _report(self, made: ExtensionErrorEvent) -> None:
+        """Tells, and keeps the last ones."""
         self.errors.append(made)
         self._stream.publish(made)
 
@@ -291,7 +309,7 @@ class ExtensionHost:
             return False
         outcome = await guard(found[1].handler, arguments, CommandContext(self.context(), wait_idle))
         if isinstance(outcome, Failure):
-            self.report(f"command:{name}", "command", outcome.text)
+            self.report_failure(f"command:{name}", "command", outcome, found[0].path)
         if self._runtime is not None and self._runtime.has_sends:
             await self._runtime.sends_begun()
         return True
@@ -306,14 +324,14 @@ class ExtensionHost:
     def _tell(self, extension: Extension, channel: str, function: Callable[..., Any], value: Any) -> None:
         outcome = guard_now(function, value)
         if isinstance(outcome, Failure):
-            self.report(extension.path, f"events:{channel}", outcome.text, outcome.stack)
+            self.report_failure(extension.path, f"events:{channel}", outcome)
         elif is_awaitable(outcome.value) and self._nursery is not None:
             self._nursery.start_soon(self._await_listener, extension, channel, outcome.value)
 
     async def _await_listener(self, extension: Extension, channel: str, awaitable: Any) -> None:
         outcome = await guard(_itself, awaitable)
         if isinstance(outcome, Failure):
-            self.report(extension.path, f"events:{channel}", outcome.text, outcome.stack)
+            self.report_failure(extension.path, f"events:{channel}", outcome)
 
 
 _BUILTIN: Final = SourceInfo(path="builtin", source="builtin", scope="user")

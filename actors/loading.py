@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.actor import Failure, guard_now
+from camshaft.actors.places import located
 
 Setup = Callable[[Any], Any]
 """`setup(api)`, sync or async."""
@@ -43,6 +44,8 @@ class LoadError:
 
     path: str
     error: str
+    place: str | None = None
+    """Of an inline extension that raised: `FILE, line N`. The error of a file names it in its text."""
 
 
 def setup_of(source: ExtensionSource | InlineExtension, cwd: str) -> tuple[str, Setup] | LoadError:
@@ -55,7 +58,7 @@ def setup_of(source: ExtensionSource | InlineExtension, cwd: str) -> tuple[str, 
         return LoadError(path=path, error=f"Extension path does not exist: {file if os.path.isdir(path) else path}")
     module = guard_now(_imported, file)
     if isinstance(module, Failure):
-        return LoadError(path=path, error=f"Failed to load extension: {_located(module, file)}")
+        return LoadError(path=path, error=f"Failed to load extension: {located(module.error, module.text, file)}")
     setup = getattr(module.value, "setup", None)
     if not callable(setup):
         return LoadError(path=path, error=f"Extension does not export a valid factory function: {path}")
@@ -76,17 +79,3 @@ def _imported(file: str) -> ModuleType:
         del sys.modules[name]
         raise loaded.error
     return module
-
-
-def _located(failure: Failure, file: str) -> str:
-    """The error with the line of the extension's file it came from."""
-    error = failure.error
-    if isinstance(error, SyntaxError) and error.lineno is not None:
-        return f"{error.msg} ({file}, line {error.lineno})"
-    trace, line = error.__traceback__, None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    where = f"{file}, line {line}" if line is not None else file
-    return f"{type(error).__name__}: {failure.text} ({where})"

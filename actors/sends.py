@@ -58,7 +58,7 @@ class Sends:
         try:
             done = self._send(made, trigger_turn, deliver_as)
         except CommandRefused as error:
-            self._parts.host.report("<runtime>", "send_message", str(error))
+            self._parts.host.report_failure("<runtime>", "send_message", Failure(error))
             return
         if done is None:
             self._delivery.notify_later(made)
@@ -150,7 +150,7 @@ class Sends:
 
     def _report_failed(self, outcome: Any) -> None:
         if isinstance(outcome, Failure):
-            self._parts.host.report("<runtime>", "send_user_message", outcome.text)
+            self._parts.host.report_failure("<runtime>", "send_user_message", outcome)
 
     @property
     def pending(self) -> bool:

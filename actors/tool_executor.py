@@ -267,13 +267,20 @@ class ToolExecutor:
         await updates.close()
         match outcome:
             case Value(value=value):
-                return read_result(value, call.call.name)
+                return self._result(value, ready.tool)
             case Failure():
                 return error_result(outcome.text), True
             case Cut():
                 return error_result(ABORTED_TEXT), True
             case Abandoned():
                 return error_result(UNKNOWN_TEXT), True
+
+    def _result(self, value: Any, tool: RegisteredTool) -> tuple[ToolResult, bool]:
+        """The result a tool returned, and whether it is an error; what is wrong with it is told to its author too (TOOL-27)."""
+        result, wrong = read_result(value, tool.definition.name)
+        if wrong is not None:
+            self._host.report(tool.source_info.path, "execute", wrong)
+        return result, result.is_error is True or wrong is not None
 
     async def _patched(self, ready: _Ready, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
         event = ToolResultEvent(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.actor import Failure, guard_now
+from camshaft.actors.actor import Value, guard_now
 from camshaft.kernel import codec
 from camshaft.kernel.arguments import prepared_arguments
 from camshaft.kernel.messages import TextBlock, ToolCall
@@ -25,15 +25,13 @@ def checked_arguments(tool: RegisteredTool, call: ToolCall) -> FrozenDict:
     return checked
 
 
-def read_result(value: Any, name: str) -> tuple[ToolResult, bool]:
-    """What a tool returned, and whether it is an error; anything that is no result object is one saying so (TOOL-27)."""
-    if value is None:
-        return error_result(f"Tool {name} returned no result; expected a result object with content"), True
-    read = guard_now(codec.python, ToolResult, value)
-    if isinstance(read, Failure):
-        return error_result(f"Tool {name} returned no valid result object: {read.text}"), True
-    result: ToolResult = attrs.evolve(read.value, extra=_nulls(value)) if isinstance(value, Mapping) else read.value
-    return result, result.is_error is True
+def read_result(value: Any, name: str) -> tuple[ToolResult, str | None]:
+    """What a tool returned, and what is wrong with it; anything that is no result object is an error saying so (TOOL-27)."""
+    read = None if value is None else guard_now(codec.python, ToolResult, value)
+    if isinstance(read, Value):
+        return attrs.evolve(read.value, extra=_nulls(value)) if isinstance(value, Mapping) else read.value, None
+    wrong = "returned no result; expected a result object with content" if read is None else f"returned no valid result object: {read.text}"
+    return error_result(f"Tool {name} {wrong}"), f"Tool {name} {wrong}"
 
 
 def error_result(text: str) -> ToolResult:

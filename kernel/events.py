@@ -207,8 +207,14 @@ class ExtensionErrorEvent:
     type: ClassVar[str] = "extension_error"
     extension_path: str
     event: str
+    """The hook; else `command`, `events:CHANNEL`, `execute` (a tool returned no result), or the action that failed later."""
     error: str
+    error_type: str | None = None
+    """Class of the exception; None if nothing was raised."""
+    place: str | None = None
+    """`FILE, line N` of the extension's own code that raised; None if none of it did."""
     stack: str | None = attrs.field(default=None, repr=False)
+    """The traceback; None if nothing was raised."""
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,8 @@ LOAD_FAILURE: Final = "Failed to load extension: "
 def report_event(event: Event) -> None:
     """A listener."""
     if isinstance(event, ExtensionErrorEvent):
-        say(f"Extension error ({event.extension_path}): {event.error}")
+        details = ", ".join([each for each in (event.error_type, f"in {event.event}", event.place) if each])
+        say(f"Extension error ({event.extension_path}): {event.error} [{details}]")
     elif isinstance(event, DiagnosticEvent):
         say(f"Warning: {event.source}: {event.message}")
 

@@ -49,17 +49,24 @@ SOURCES: dict[str, tuple[str | None, str]] = {
     "setup is no function": ("setup = 3\n", "Extension does not export a valid factory function: {path}"),
     "setup takes nothing": (
         "def setup(): pass\n",
-        "Failed to load extension: setup() takes 0 positional arguments but 1 was given",
+        "Failed to load extension: TypeError: setup() takes 0 positional arguments but 1 was given ({path})",
     ),
-    "setup raises": ("def setup(api):\n    raise ValueError('bad')\n", "Failed to load extension: bad"),
-    "async setup raises": ("async def setup(api):\n    raise ValueError('bad')\n", "Failed to load extension: bad"),
+    "setup raises": ("def setup(api):\n    raise ValueError('bad')\n", "Failed to load extension: ValueError: bad ({path}, line 2)"),
+    "setup lacks a key": ("def setup(api):\n    {}['x']\n", "Failed to load extension: KeyError: 'x' ({path}, line 2)"),
+    "async setup raises": (
+        "async def setup(api):\n    raise ValueError('bad')\n",
+        "Failed to load extension: ValueError: bad ({path}, line 2)",
+    ),
     "an action while loading": (
         "def setup(api):\n    api.set_active_tools(['read'])\n",
-        "Failed to load extension: Extension runtime not initialized. Action methods cannot be called during extension loading.",
+        "Failed to load extension: ExtensionMisuse: Extension runtime not initialized. Action methods cannot be called during extension"
+        " loading. ({path}, line 2)",
     ),
     "an unknown event": (
         "def setup(api):\n    api.on('turn_ended', print)\n",
-        "Failed to load extension: there is no event 'turn_ended'; the events are " + ", ".join(HOOKS),
+        "Failed to load extension: ExtensionMisuse: there is no event 'turn_ended'; the events are "
+        + ", ".join(HOOKS)
+        + " ({path}, line 2)",
     ),
 }
 

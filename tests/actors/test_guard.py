@@ -216,3 +216,17 @@ def test_tasks_inherit_the_chain_of_who_started_them() -> None:
         return seen
 
     assert simulate(started) == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("bad"), "bad"),
+        (ValueError(), "ValueError"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (KeyError(), "KeyError"),
+    ],
+    ids=repr,
+)
+def test_the_text_of_a_failure_can_be_read_without_knowing_its_class(error: Exception, text: str) -> None:
+    assert Failure(error).text == text

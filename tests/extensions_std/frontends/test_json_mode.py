@@ -68,7 +68,8 @@ async def test_a_handler_that_raises_is_told_on_standard_error_only(where: Place
 
     assert ended.code == 0
     assert "extension_error" not in {record["type"] for record in ended.records}
-    assert f"Extension error ({raising}): " in ended.err
+    told = f"Extension error ({raising}): division by zero [ZeroDivisionError, in turn_end, {raising}, line 2]"
+    assert told in ended.err
 
 
 async def test_a_failed_answer_is_an_event_and_no_exit_code(where: Place) -> None:
