@@ -10,6 +10,7 @@ lossless follower that falls behind is waited for by the loop, at its next step 
 closed with an error after `STALL_S`. A listener that raises is reported once and goes on.
 """
 
+import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Failure, guard_now
-from camshaft.actors.errors import CamshaftError
+from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.kernel.events import DiagnosticEvent, Event
 
 FOLLOWER_EVENTS_MAX: Final = 256
@@ -29,6 +30,13 @@ STALL_S: Final = 30.0
 """How long the run waits for one stalled follower before closing it: a dead reader must not stop a job for ever."""
 
 Listener = Callable[[Event], object]
+
+LISTENER_EXPECTED: Final = "a plain function: it is called inside the step that made the event true; follow() is for what has to wait"
+
+
+def is_listener(value: object) -> bool:
+    """Whether events can be told to it; not so to an async function, whose coroutine nobody would await."""
+    return callable(value) and not inspect.iscoroutinefunction(value) and not inspect.iscoroutinefunction(type(value).__call__)
 
 
 class FollowerStalled(CamshaftError):
@@ -107,7 +115,12 @@ class EventStream:
             self._draining = False
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Calls `listener` with every event from now on; returns its idempotent unsubscribe."""
+        """Calls `listener` with every event from now on; returns its idempotent unsubscribe.
+
+        Raises CommandRefused for what is no plain function.
+        """
+        if not is_listener(listener):
+            raise CommandRefused(f"listener {listener!r}; expected {LISTENER_EXPECTED}")
         self._next += 1
         key = self._next
         self._listeners = {**self._listeners, key: listener}

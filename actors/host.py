@@ -9,15 +9,13 @@ All tasks live in nurseries that `open_kernel` owns. Leaving its block aborts wh
 closes every conversation, so that the aborted turn is persisted and shutdown hooks run; the
 same when the scope around is cancelled (SDK-23). Nothing process-wide is touched: no signal
 handlers, no chdir, no logging configuration, no environment writes.
-
-Longer than 400 lines: half of it is the list of public names.
 """
 
 import math
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Literal
+from typing import Final
 
 import attrs
 import trio
@@ -41,8 +39,9 @@ from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
 from camshaft.actors.extension_host import Extension, ExtensionHost
 from camshaft.actors.flights import Receipt
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
-from camshaft.actors.logs.port import Durability, Loaded, Log
-from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, open_log, session_folder
+from camshaft.actors.logs.port import Loaded, Log
+from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
+from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.rest import Rest
@@ -51,7 +50,6 @@ from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts
 from camshaft.actors.session import SessionActor, loaded_state
 from camshaft.actors.session_writer import SessionWriter, open_writer
-from camshaft.actors.signal import ABORT_GRACE_S
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools
 from camshaft.kernel.errors import Rejection
@@ -80,12 +78,12 @@ from camshaft.kernel.events import (
     TurnStart,
 )
 from camshaft.kernel.models import Model, clamp_level
-from camshaft.kernel.prompt import ContextFile, PromptOptions
+from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.recorded import recorded_level, recorded_tools
 from camshaft.kernel.records import RunRecord
 from camshaft.kernel.settings import InvalidSetting, Settings, read_settings
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import ToolDefinition, allows, selected_at_start, with_active
+from camshaft.kernel.tools import allows, selected_at_start, with_active
 
 __all__ = [
     "AgentEnd",
@@ -161,52 +159,6 @@ DEFAULT_LEVEL: Final = "medium"
 """Thinking level of a new session when nothing else is said (MOD-97)."""
 
 
-@attrs.frozen(kw_only=True)
-class Limits:
-    """Bounds of one kernel; None means none."""
-
-    abort_grace_s: float | None = ABORT_GRACE_S
-    """Seconds between asking what runs to stop and ending it by force (LOOP-71)."""
-    continuations_max: int | None = None
-    """Continuations extensions may ask for in one run (BND-35)."""
-
-
-@attrs.frozen(kw_only=True)
-class OpenOptions:
-    """What a conversation is opened with."""
-
-    cwd: str
-    """Working directory; relative to the process's at this moment."""
-    agent_dir: str | None = None
-    """Folder of user files and sessions; default `~/.camshaft`."""
-    session: Target = MemorySession()
-    settings: Settings = Settings()
-    providers: tuple[Provider, ...] = ()
-    extensions: tuple[ExtensionSource | InlineExtension, ...] = ()
-    """In load order, which is also handler order."""
-    builtin_tools: tuple[ToolDefinition, ...] = ()
-    """Tools of the host; an extension's tool of the same name replaces one (TOOL-1)."""
-    tools: tuple[str, ...] | None = None
-    """Allowlist with `*` patterns, or only `+name`/`-name` (EXPO-30)."""
-    exclude_tools: tuple[str, ...] = ()
-    no_tools: Literal["all", "builtin"] | None = None
-    """`all`: start with none active; `builtin`: without the default built-ins (EXPO-31)."""
-    system_prompt: str | None = None
-    append_system_prompt: tuple[str, ...] = ()
-    context_files: tuple[ContextFile, ...] = ()
-    model: str | None = None
-    """`provider/id`, or an id only one provider has."""
-    thinking_level: str | None = None
-    durability: Durability = "commit"
-    resume: Literal["report"] = "report"
-    """What opening does with an unfinished run: report it as a diagnostic, and nothing else."""
-    listeners: tuple[Listener, ...] = ()
-    """Subscribed before extensions load, so that they hear what happens while the conversation opens."""
-    override_cwd: bool = False
-    """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
-    mode: str = "embedded"
-
-
 @attrs.define(eq=False)
 class Kernel:
     """Conversations and what they share."""
@@ -228,6 +180,7 @@ class Kernel:
         Raises InvalidOptions, NotASession, SessionLocked, MissingWorkingDirectory and other
         StorageErrors; nothing has changed then. Extensions that fail to load are in `seat.load_errors`.
         """
+        require_valid(options)
         around = Surroundings(world=self.world, cwd=options.cwd, agent_dir=options.agent_dir, durability=options.durability)
         log, loaded = open_log(options.session, around)
         opened = False

@@ -1,0 +1,171 @@
+"""What a kernel and a conversation are opened with, and what is wrong with it.
+
+The fields are checked when a conversation is opened, all at once, by one table: a mistake that
+a type checker would have found is told by the name of the option instead of failing later in
+the middle of something.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, get_args
+
+import attrs
+
+from camshaft.actors.errors import InvalidOptions
+from camshaft.actors.event_stream import LISTENER_EXPECTED, Listener, is_listener
+from camshaft.actors.loading import ExtensionSource, InlineExtension
+from camshaft.actors.logs.port import Durability
+from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
+from camshaft.actors.providers import Provider
+from camshaft.actors.signal import ABORT_GRACE_S
+from camshaft.kernel.models import THINKING_LEVELS
+from camshaft.kernel.prompt import ContextFile
+from camshaft.kernel.settings import Settings
+from camshaft.kernel.tools import ToolDefinition
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """Bounds of one kernel; None means none."""
+
+    abort_grace_s: float | None = ABORT_GRACE_S
+    """Seconds between asking what runs to stop and ending it by force (LOOP-71)."""
+    continuations_max: int | None = None
+    """Continuations extensions may ask for in one run (BND-35)."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenOptions:
+    """What a conversation is opened with."""
+
+    cwd: str
+    """Working directory; relative to the process's at this moment."""
+    agent_dir: str | None = None
+    """Folder of user files and sessions; default `~/.camshaft`."""
+    session: Target = MemorySession()
+    """Where the session is kept: `NewSession()`, `OpenSession(path=...)` or `MemorySession()`."""
+    settings: Settings = Settings()
+    """The effective settings; no file is read."""
+    providers: tuple[Provider, ...] = ()
+    """Where models are."""
+    extensions: tuple[ExtensionSource | InlineExtension, ...] = ()
+    """In load order, which is also handler order."""
+    builtin_tools: tuple[ToolDefinition, ...] = ()
+    """Tools of the host; an extension's tool of the same name replaces one (TOOL-1)."""
+    tools: tuple[str, ...] | None = None
+    """Allowlist with `*` patterns, or only `+name`/`-name` (EXPO-30)."""
+    exclude_tools: tuple[str, ...] = ()
+    """Names and patterns of tools that are never there (EXPO-30)."""
+    no_tools: Literal["all", "builtin"] | None = None
+    """`all`: start with none active; `builtin`: without the default built-ins (EXPO-31)."""
+    system_prompt: str | None = None
+    """Replaces the text of the system prompt; what tools and context files add stays."""
+    append_system_prompt: tuple[str, ...] = ()
+    """Texts added to the system prompt."""
+    context_files: tuple[ContextFile, ...] = ()
+    """Files with instructions for the project."""
+    model: str | None = None
+    """`provider/id`, or an id only one provider has."""
+    thinking_level: str | None = None
+    """One of THINKING_LEVELS; None: the session's, else the settings', else `medium` (MOD-97)."""
+    durability: Durability = "commit"
+    """When a session file is synced: at each `commit`, when a run has `settle`d, or `none`."""
+    resume: Literal["report"] = "report"
+    """What opening does with an unfinished run: report it as a diagnostic, and nothing else."""
+    listeners: tuple[Listener, ...] = ()
+    """Subscribed before extensions load, so that they hear what happens while the conversation opens."""
+    override_cwd: bool = False
+    """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
+    mode: str = "embedded"
+    """How the host shows things; extensions read it."""
+
+
+def require_valid(options: OpenOptions) -> None:
+    """Raises InvalidOptions with every fault: option, value, expectation."""
+    if not isinstance(options, OpenOptions):
+        raise InvalidOptions(f"open() was given {options!r}; expected OpenOptions(cwd=..., ...)")
+    faults = [fault for name in CHECKS for fault in CHECKS[name](name, getattr(options, name))]
+    if faults:
+        raise InvalidOptions("; ".join(faults))
+
+
+Check = Callable[[str, Any], Iterator[str]]
+"""The faults of one option, from its name and value."""
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_provider(value: object) -> bool:
+    """By what it has; nothing of it is run."""
+    return not isinstance(value, type) and all([inspect.getattr_static(value, name, None) is not None for name in _PROVIDER])
+
+
+def _is_extension(value: object) -> bool:
+    if isinstance(value, InlineExtension):
+        return callable(value.setup)
+    return isinstance(value, ExtensionSource) and isinstance(value.path, str)
+
+
+def _one(is_right: Callable[[Any], bool], expected: str) -> Check:
+    def faults(name: str, value: Any) -> Iterator[str]:
+        if not is_right(value):
+            yield f"{name} is {value!r}; expected {expected}"
+
+    return faults
+
+
+def _optional(is_right: Callable[[Any], bool], expected: str) -> Check:
+    return _one(lambda value: value is None or is_right(value), f"{expected}, or None")
+
+
+def _choice(*values: str | None) -> Check:
+    return _one(lambda value: value in values, f"one of {', '.join([repr(each) for each in values])}")
+
+
+def _each(is_right: Callable[[Any], bool], expected: str, *, or_none: bool = False) -> Check:
+    """For tuples; a list is as good."""
+
+    def faults(name: str, value: Any) -> Iterator[str]:
+        if value is None and or_none:
+            return
+        if not isinstance(value, tuple | list):
+            yield f"{name} is {value!r}; expected a tuple, of which each is {expected}"
+            return
+        for index, item in enumerate(value):
+            if not is_right(item):
+                yield f"{name}[{index}] is {item!r}; expected {expected}"
+
+    return faults
+
+
+_PROVIDER: Final = ("name", "models", "configured", "stream")
+
+CHECKS: Final[dict[str, Check]] = {
+    "cwd": _one(lambda value: isinstance(value, str) and os.path.isdir(value), "the path of a folder that exists"),
+    "agent_dir": _optional(_is_text, "a path"),
+    "session": _one(
+        lambda value: isinstance(value, NewSession | OpenSession | MemorySession),
+        "NewSession(), OpenSession(path=...) or MemorySession()",
+    ),
+    "settings": _one(lambda value: isinstance(value, Settings), "Settings(...)"),
+    "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
+    "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),
+    "builtin_tools": _each(lambda value: isinstance(value, ToolDefinition), "ToolDefinition(...)"),
+    "tools": _each(_is_text, "the name of a tool", or_none=True),
+    "exclude_tools": _each(_is_text, "the name of a tool"),
+    "no_tools": _choice("all", "builtin", None),
+    "system_prompt": _optional(_is_text, "a text"),
+    "append_system_prompt": _each(_is_text, "a text"),
+    "context_files": _each(lambda value: isinstance(value, ContextFile), "ContextFile(path=..., content=...)"),
+    "model": _optional(_is_text, "a text like 'provider/id'"),
+    "thinking_level": _choice(*THINKING_LEVELS, None),
+    "durability": _choice(*get_args(Durability)),
+    "resume": _choice("report"),
+    "listeners": _each(is_listener, LISTENER_EXPECTED),
+    "override_cwd": _one(lambda value: isinstance(value, bool), "true or false"),
+    "mode": _one(_is_text, "a text"),
+}
+"""What each option may be."""
