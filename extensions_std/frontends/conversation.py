@@ -4,6 +4,7 @@ The same for a prompt in a folder and for the demo. What happens to signals stan
 Faults that a person can do something about become one line on standard error and exit code 1.
 """
 
+import os
 from collections.abc import Callable
 from typing import Final
 
@@ -17,7 +18,7 @@ from camshaft.extensions_std.frontends.arguments import Mode
 from camshaft.extensions_std.frontends.file_arguments import Prompt
 from camshaft.extensions_std.frontends.interrupts import Interrupts
 from camshaft.extensions_std.frontends.progress import Progress
-from camshaft.extensions_std.frontends.reports import report_event, report_opening
+from camshaft.extensions_std.frontends.reports import Retries, report_event, report_opening
 from camshaft.extensions_std.frontends.streams import ERR, Output, say
 
 FLUSH_S: Final = 1.0
@@ -39,26 +40,37 @@ class Job:
     """Called with the conversation before its first prompt."""
     unconfigured: str = ""
     """What to tell if there is no model."""
+    continue_with: str = ""
+    """The command that goes on with the session after an interrupt, if it is kept."""
     opening: tuple[Event, ...] = ()
     """What happened while the conversation opened; set here."""
 
 
 async def run_job(job: Job, world: World, out: Output) -> int:
     """The exit code. Whatever happens, processes, files and tasks are closed when it returns."""
-    interrupts = Interrupts()
+    interrupts, opening = Interrupts(), _Opening()
     code = 1
     with interrupts.handling(), interrupts.everything:
         async with open_kernel(world=world) as kernel:
             with interrupts.work:
-                code = await _in_kernel(job, kernel, out)
-    return code if interrupts.code is None else interrupts.code
+                code = await _in_kernel(job, kernel, out, opening)
+    if interrupts.code is None:
+        return code
+    _tell_interrupted(job, opening.session_file)
+    return interrupts.code
+
+
+def _tell_interrupted(job: Job, session_file: str | None) -> None:
+    is_kept = session_file is not None and os.path.exists(session_file)
+    say(f"interrupted; continue with: {job.continue_with}" if is_kept and job.continue_with else "interrupted")
 
 
 @attrs.define(eq=False)
 class _Opening:
-    """The events of the time in which the conversation opens, for a mode that tells them."""
+    """The events of the time in which the conversation opens, for a mode that tells them, and where its session is."""
 
     events: list[Event] = attrs.field(factory=list)
+    session_file: str | None = None
     _is_over: bool = False
 
     def hear(self, event: Event) -> None:
@@ -71,8 +83,7 @@ class _Opening:
         self._is_over = True
 
 
-async def _in_kernel(job: Job, kernel: Kernel, out: Output) -> int:
-    opening = _Opening()
+async def _in_kernel(job: Job, kernel: Kernel, out: Output, opening: _Opening) -> int:
     try:
         seat = await kernel.open(attrs.evolve(job.options, listeners=(*job.options.listeners, opening.hear)))
     except (CamshaftError, OSError) as error:
@@ -83,6 +94,9 @@ async def _in_kernel(job: Job, kernel: Kernel, out: Output) -> int:
     opening.end()
     job = attrs.evolve(job, opening=tuple(opening.events))
     seat.subscribe(report_event)
+    opening.session_file = seat.session_file
+    if not job.is_live:
+        seat.subscribe(Retries(seat).see)
     if job.name is not None:
         seat.set_session_name(job.name)
     if job.watch is not None:
@@ -91,7 +105,8 @@ async def _in_kernel(job: Job, kernel: Kernel, out: Output) -> int:
 
 
 async def _with_progress(job: Job, seat: Seat, out: Output) -> int:
-    progress = Progress(Output(ERR), started_s=trio.current_time())
+    errors = Output(ERR)
+    progress = Progress(errors, started_s=trio.current_time(), is_answer_shown=job.mode == "text" and errors.is_terminal_of(out))
     seat.subscribe(progress.see)
     code = 1
     async with trio.open_nursery() as nursery:

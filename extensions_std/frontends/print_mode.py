@@ -16,6 +16,8 @@ from camshaft.extensions_std.frontends.streams import Output, say
 
 TRUNCATED: Final = "Response was truncated: the model reached its output token limit."
 
+NO_PROMPT: Final = 'Nothing to do: give a prompt, for example: camshaft "What does this project do?", or pipe one in (--help tells more)'
+
 FAILED: Final = {"error": "Request error", "aborted": "Request aborted"}
 """What is told of an answer that failed without a text."""
 
@@ -38,6 +40,7 @@ class _Last:
 async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, before_answer: Before) -> int:
     """The exit code. Raises what refused or ended a prompt, and OSError if the answer cannot be written."""
     if not prompts:
+        say(NO_PROMPT)
         return 0
     last = _Last()
     unsubscribe = seat.subscribe(last.see)

@@ -3,6 +3,9 @@
 The listener only adds to a buffer; a task writes it. A terminal that is stopped therefore stops nothing: what
 no longer fits is left out, and that is said. On a terminal the last line is the status, drawn anew each second;
 elsewhere it is a line after each turn. Control characters of models and tools are not passed on.
+
+Where the answer goes to the same terminal, a text is shown only once it is known not to be the answer: when
+something follows it in the run, or it failed. The answer itself is then there once, on standard output.
 """
 
 import re
@@ -48,6 +51,10 @@ class Progress:
 
     _out: Output
     _started_s: float
+    _is_answer_shown: bool = False
+    """Whether standard output is the same terminal and gets the answer."""
+    _held: str = ""
+    """Streamed text that may be the answer."""
     _buffer: deque[str] = attrs.field(factory=deque)
     _waiting: int = 0
     _is_lossy: bool = False
@@ -68,6 +75,7 @@ class Progress:
         """A listener; never waits."""
         match event:
             case TurnStart():
+                self._show_held()
                 self._turns += 1
                 self._doing, self._is_settled = "waiting for the model", False
             case MessageUpdate():
@@ -77,6 +85,7 @@ class Progress:
             case MessageEnd(message=CustomMessage(display=True) as shown) | EntryAppended(entry=CustomMessageEntry(display=True) as shown):
                 self._line(f"[{shown.custom_type}] {_brief(text_of(shown.content))}")
             case ToolExecutionStart():
+                self._show_held()
                 self._calls += 1
                 self._doing = f"running {event.tool_name}"
                 self._line(f"→ {event.tool_name} {_brief(_shown(event.args))}")
@@ -119,7 +128,10 @@ class Progress:
         told = event.assistant_message_event
         if told.type == "text_delta" and told.delta:
             self._doing = "answering"
-            self._text(told.delta)
+            if self._is_answer_shown:
+                self._held += told.delta
+            else:
+                self._text(told.delta)
         elif told.type == "thinking_delta":
             self._doing = "thinking"
         elif told.type == "toolcall_start":
@@ -130,6 +142,8 @@ class Progress:
         self._input += usage.input + usage.cache_read + usage.cache_write
         self._output += usage.output
         self._cost += usage.cost.total
+        if message.stop_reason in ("error", "aborted"):
+            self._show_held()
         if message.stop_reason in ("error", "aborted", "length"):
             self._line(f"✗ answer: {message.stop_reason} {_brief(message.error_message or '')}".rstrip())
 
@@ -142,6 +156,12 @@ class Progress:
             said = f": {_brief(lines[-1])}" if lines else ""
         self._doing = "waiting for the model"
         self._line(f"{'✗' if event.is_error else '✓'} {event.tool_name}{took}{said}")
+
+    def _show_held(self) -> None:
+        """What was held back is no answer."""
+        held, self._held = self._held, ""
+        if held:
+            self._text(held)
 
     # -- lines ---------------------------------------------------------------------------
 

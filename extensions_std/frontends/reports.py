@@ -2,7 +2,9 @@
 
 from typing import Final
 
-from camshaft.actors.host import DiagnosticEvent, Event, ExtensionErrorEvent, OpenOptions, OpenSession, Seat
+import attrs
+
+from camshaft.actors.host import AutoRetryStart, DiagnosticEvent, Event, ExtensionErrorEvent, OpenOptions, OpenSession, Seat
 from camshaft.extensions_std.frontends.streams import say
 
 LOAD_FAILURE: Final = "Failed to load extension: "
@@ -16,6 +18,21 @@ def report_event(event: Event) -> None:
         say(f"Extension error ({event.extension_path}): {event.error} [{details}]")
     elif isinstance(event, DiagnosticEvent):
         say(f"Warning: {event.source}: {event.message}")
+
+
+@attrs.frozen
+class Retries:
+    """Tells of each retry in one line, where no progress does."""
+
+    _seat: Seat
+
+    def see(self, event: Event) -> None:
+        """A listener."""
+        if isinstance(event, AutoRetryStart):
+            model = self._seat.model
+            of = "" if model is None else f" ({model.reference})"
+            wait = f"retry {event.attempt} of {event.max_attempts} in {event.delay_ms / 1000:.1f} s"
+            say(f"{wait}{of}: {' '.join(event.error_message.split())}")
 
 
 def report_opening(seat: Seat, options: OpenOptions) -> bool:

@@ -1,6 +1,7 @@
 """From checked arguments to a job: settings, session, resources, models, prompts, in the order of CLI-12."""
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -81,7 +82,15 @@ def job_of(arguments: Arguments, world: World, *, is_terminal: bool) -> Job:
         is_live=arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty()),
         name=arguments.name,
         unconfigured=_unconfigured(agent_dir),
+        continue_with=_continue_with(arguments),
     )
+
+
+def _continue_with(arguments: Arguments) -> str:
+    """The command that goes on with the session of these arguments."""
+    where = ("--session-dir", arguments.session_dir) if arguments.session_dir else ()
+    which = ("--session", arguments.session) if arguments.session else ("--session-id", arguments.session_id)
+    return shlex.join(["camshaft", *where, *(which if which[1] else ("-c",))])
 
 
 def agent_dir_of(environment: Mapping[str, str]) -> str:

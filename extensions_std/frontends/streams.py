@@ -44,6 +44,10 @@ class Output:
         except OSError:
             return COLUMNS
 
+    def is_terminal_of(self, other: "Output") -> bool:
+        """Whether both are one terminal, where what is written to either stands below the other."""
+        return self.is_terminal and other.is_terminal and os.fstat(self.fd).st_rdev == os.fstat(other.fd).st_rdev
+
     async def write(self, content: bytes) -> None:
         """Returns when everything is written. Raises OSError, BrokenPipeError for one, when nobody can read it any more."""
         async with self._lock:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from camshaft.actors.api import MalformedJson, dumps, loads
 
@@ -88,6 +89,13 @@ def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text
+
+
+def with_server(text: str, provider: str, base_url: str) -> str:
+    """Why a request did not get through, and where to: of the url only what cannot hold a secret."""
+    parts = urlsplit(base_url)
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return f"{text} (provider {provider} at {shown})"
 
 
 def _number(text: Any) -> float | None:

@@ -64,6 +64,7 @@ from camshaft.extensions_std.providers.http_errors import (
     own_delay_s,
     server_delay_s,
     too_long,
+    with_server,
     without_secrets,
 )
 from camshaft.extensions_std.providers.preparation import encoded
@@ -212,11 +213,10 @@ class CompletionsProvider:
                     return _Refusal(completions_error(response.status, await _body_of(response)), response.status, response.headers)
                 await talk.send([Started()])
                 await self._read(response, talk, _reader(model, talk.grammars))
-        except HttpFailed as error:
-            if not talk.has_started:
-                return _Refusal(str(error), None, {}) if error.kind != "invalid" else _Refusal(str(error), 400, {})
-            talk.fail(str(error))
-        except SseOverflow as error:
+        except (HttpFailed, SseOverflow) as error:
+            if isinstance(error, HttpFailed) and not talk.has_started:
+                text = with_server(str(error), self.name, model.base_url)
+                return _Refusal(text, 400 if error.kind == "invalid" else None, {})
             talk.fail(str(error))
         return None
 

@@ -69,7 +69,19 @@ async def test_without_a_prompt_nothing_is_printed(where: Place, given: tuple[st
     async with serving(where, says("Never asked.")):
         ended = await camshaft(where, *given)
 
-    assert (ended.code, ended.out, ended.err) == (0, "", "")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith("Nothing to do: give a prompt, for example: camshaft ")
+    assert ended.err.count("\n") == 1
+
+
+async def test_a_retry_is_one_line_on_standard_error(where: Place) -> None:
+    where.write(".camshaft/settings.json", '{"retry": {"baseDelayMs": 1}}')
+
+    async with serving(where, Reply(status=503, body=(b"busy",)), says("Fine.")):
+        ended = await camshaft(where, "hello")
+
+    assert (ended.code, ended.out) == (0, "Fine.\n")
+    assert ended.err == "retry 1 of 3 in 0.0 s (local/m1): 503 busy\n"
 
 
 async def test_a_prompt_that_a_command_handles_prints_the_answer_before_it(where: Place) -> None:

@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from camshaft.actors.ports.http import HttpFailed, RealHttp
+from camshaft.extensions_std.providers.http_errors import with_server
 from camshaft.extensions_std.providers.openai_completions import TransportLimits
 from camshaft.kernel.messages import AssistantMessage, TextBlock
 from camshaft.kernel.retries import is_retryable_text
@@ -108,7 +109,8 @@ async def test_silent_server_is_left_after_the_idle_limit() -> None:
 async def test_server_that_never_answers_is_left_after_the_idle_limit() -> None:
     asked, _ = await _asked(Reply(status=0), limits=TransportLimits(idle_timeout_s=0.05))
 
-    assert _told(asked) == ("error", "Request timed out.: ReadTimeout", "")
+    stop_reason, text, _ = _told(asked)
+    assert (stop_reason, (text or "").partition(" (")[0]) == ("error", "Request timed out.: ReadTimeout")
     assert Started not in [type(item) for item in asked.items]
 
 
@@ -120,7 +122,13 @@ async def test_unreachable_server_names_the_low_level_cause() -> None:
     assert stop_reason == "error"
     assert text is not None
     assert text.startswith("Connection error.: ConnectError")
+    assert text.endswith("(provider local at http://127.0.0.1:9/v1)")
     assert is_retryable_text(text)
+
+
+@pytest.mark.parametrize("url", ["https://me:secret@host:1/v1", "https://host:1/v1?key=secret", "https://host:1/v1#secret"])
+def test_where_a_request_did_not_get_through_to_is_told_without_secrets(url: str) -> None:
+    assert with_server("Connection error.", "local", url) == "Connection error. (provider local at https://host:1/v1)"
 
 
 @pytest.mark.parametrize(
@@ -229,7 +237,7 @@ async def test_network_failures_are_retried_with_growing_delays_until_none_is_le
 
     asked = await ask(completions(http, local_model(), limits=TransportLimits(max_retries=5)))
 
-    assert _told(asked) == ("error", "Connection error.: refused", "")
+    assert _told(asked) == ("error", "Connection error.: refused (provider local at http://model.test/v1)", "")
     assert len(http.requests) == 6
     assert 0.75 * 15.5 <= trio.current_time() <= 15.5
 
