@@ -69,6 +69,8 @@ def unedited(entry: Entry) -> tuple[Message, ...]:
             display=entry.display,
             details=entry.details,
             timestamp=entry_time_ms(entry.timestamp),
+            # An explicit null stays one.
+            extra=FrozenDict({"details": None}) if "details" in entry.extra else FrozenDict(),
         )
         return (made,)
     if isinstance(entry, BranchSummaryEntry) and entry.summary:

@@ -5,7 +5,9 @@ its usage, that counts, and only what came after it is estimated. The usage is t
 if nothing before it was edited or compacted since (CMP-5).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
 from typing import Final
 
 import attrs
@@ -30,12 +32,14 @@ from camshaft.kernel.messages import (
     ToolResultMessage,
     Usage,
     UserMessage,
-    text_of,
 )
 from camshaft.kernel.persistent import EMPTY, Json
 from camshaft.kernel.projection import ContextEntry, Projection
 
 CHARACTERS_PER_TOKEN: Final = 4
+POINT_MIN: Final = -6
+POINT_MAX: Final = 21
+"""Between these places of the decimal point a number is spelt without an exponent."""
 IMAGE_CHARACTERS: Final = 4800
 """An image counts 1200 tokens."""
 
@@ -95,12 +99,40 @@ def _block_characters(block: object) -> int:
 def _system_characters(message: SystemMessage) -> int:
     sections = sum([utf16_length(text) for text in (message.sections or EMPTY).values() if isinstance(text, str)])
     tools = 0 if message.tools_added is None else _json_length(message.tools_added)
-    return utf16_length(text_of(message.content)) + sections + tools
+    return _content_characters(message.content) + sections + tools
 
 
 def _json_length(value: object) -> int:
-    """UTF-16 length of the compact JSON (CMP-2)."""
-    return utf16_length(codec.dumps(value).decode())
+    """UTF-16 length of the compact JSON, numbers spelt as the reference spells them (CMP-2)."""
+    plain = codec.encode(value)
+    spelt_otherwise = sum([_number_length(number) - len(codec.dumps(number)) for number in _floats(plain)])
+    return utf16_length(codec.dumps(plain).decode()) + spelt_otherwise
+
+
+def _floats(value: Json) -> Iterator[float]:
+    match value:
+        case float() if isfinite(value):
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from _floats(each)
+        case list() | tuple():
+            for each in value:
+                yield from _floats(each)
+
+
+def _number_length(value: float) -> int:
+    """Length of the shortest decimal that is this number: whole ones without a fraction, an exponent below 1e-6 and from 1e21."""
+    sign, digits, exponent = Decimal(repr(value + 0)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    point = len(digits) + exponent
+    if value == 0:
+        return 1
+    if 0 < point <= POINT_MAX:
+        return sign + max(point, len(digits) + 1 if exponent < 0 else 0)
+    if POINT_MIN < point <= 0:
+        return sign + len("0.") - point + len(digits)
+    return sign + len(digits) + (len(digits) > 1) + len(f"e{point - 1:+d}")
 
 
 # -- usage -------------------------------------------------------------------------------

@@ -297,6 +297,10 @@ ModelMessage = SystemMessage | UserMessage | AssistantMessage | ToolResultMessag
 """What a provider receives."""
 
 
+BLANKS: Final = "\t\n\x0b\x0c\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
+"""What counts as blank where a rule says trimmed: Unicode's spaces, line ends and the byte-order mark, but no control characters."""
+
+
 def text_of(content: Content, separator: str = "\n") -> str:
     """The content text (MSG-14): a text as it is, else the text blocks joined with `separator`."""
     if isinstance(content, str):

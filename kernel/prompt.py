@@ -16,7 +16,7 @@ import attrs
 
 from camshaft.kernel import prompt_texts as texts
 from camshaft.kernel.errors import Rejection
-from camshaft.kernel.messages import Message, SystemMessage, ToolDeclaration, ToolName, text_of
+from camshaft.kernel.messages import BLANKS, Message, SystemMessage, ToolDeclaration, ToolName, text_of
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 DEFAULT_TOOLS: Final = ("read", "bash", "edit", "write")
@@ -290,7 +290,7 @@ def _rules(options: PromptOptions, visible: Sequence[str]) -> list[str]:
         rules += options.tool_guidelines.get(name) or ()
     rules += options.prompt_guidelines
     rules += (texts.DEFAULT_RULE_1, texts.DEFAULT_RULE_2)
-    trimmed = [rule.strip() for rule in rules if isinstance(rule, str)]
+    trimmed = [rule.strip(BLANKS) for rule in rules if isinstance(rule, str)]
     return list(dict.fromkeys([rule for rule in trimmed if rule]))
 
 

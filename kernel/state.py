@@ -83,6 +83,7 @@ from camshaft.kernel.entries import (
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import EntryAppended, Event, QueueUpdate, SessionInfoChanged
 from camshaft.kernel.messages import (
+    BLANKS,
     AssistantMessage,
     BashExecutionMessage,
     BranchSummaryMessage,
@@ -375,7 +376,7 @@ def _decide_append(
                 return Rejection(f"Entry {target} not found")
             return Commit(entries=(LabelEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, target_id=target, label=command.label),))
         case SetName():
-            name = " ".join([part for part in command.name.replace("\r", "\n").split("\n") if part]).strip()
+            name = " ".join([part for part in command.name.replace("\r", "\n").split("\n") if part]).strip(BLANKS)
             named = SessionInfoEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, name=name)
             return Commit(entries=(named,), events=(SessionInfoChanged(name=name or None),))
         case CommitBatch():

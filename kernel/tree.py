@@ -22,6 +22,7 @@ import attrs
 
 from camshaft.kernel.entries import Entry, LabelEntry, SessionInfoEntry
 from camshaft.kernel.kinds import kind_of
+from camshaft.kernel.messages import BLANKS
 from camshaft.kernel.persistent import IdIndex, Vector, index_of, vector
 from camshaft.kernel.session_file import TANGLED, SessionImage
 
@@ -246,4 +247,4 @@ def tree_of(image: SessionImage | None = None, entries: Iterable[Entry] = ()) ->
 
 
 def _name_of(entry: SessionInfoEntry) -> str | None:
-    return (entry.name or "").strip() or None
+    return (entry.name or "").strip(BLANKS) or None

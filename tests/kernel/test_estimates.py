@@ -68,6 +68,7 @@ def answer(*content: Any, **fields: Any) -> AssistantMessage:
         (answer(ToolCall(id="t", name="read", arguments=freeze({"a": "ü"}))), 4),
         (answer(ToolCall(id="t", name="re")), 1),
         (answer(ThinkingBlock(thinking="12345678"), ImageBlock(data="", mime_type="")), 2),
+        (SystemMessage(content=(TextBlock(text="12"), TextBlock(text="34")), timestamp=1), 1),
         (system("1234", sections={"a": "5678", "b": None}), 2),
         (system(tools_added=()), 1),
         (system(tools_added=(ToolDeclaration(name="n", description="", parameters=EMPTY),)), 12),
@@ -76,6 +77,32 @@ def answer(*content: Any, **fields: Any) -> AssistantMessage:
 )
 def test_a_message_is_estimated_by_its_size(message: Message, tokens: int) -> None:
     assert estimate(message) == tokens
+
+
+@pytest.mark.rule("CMP-2")
+@pytest.mark.parametrize(
+    ("number", "spelling"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (-100000.5, "-100000.5"),
+        (0.1, "0.1"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1.5e-7, "1.5e-7"),
+        (1e16, "10000000000000000"),
+        (1e20, "100000000000000000000"),
+        (1e21, "1e+21"),
+        (1.5e300, "1.5e+300"),
+        (1, "1"),
+        (True, "true"),
+    ],
+)
+def test_numbers_count_as_long_as_the_reference_spells_them(number: float, spelling: str) -> None:
+    sizes = [estimate(answer(ToolCall(id="t", name="n" * more, arguments=freeze({"a": (number,)})))) for more in range(4)]
+
+    assert sizes == [-(-(len('{"a":[]}') + len(spelling) + more) // 4) for more in range(4)]
 
 
 def test_length_is_counted_in_utf16_units() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from camshaft.kernel import codec
 from camshaft.kernel.convert import model_messages
 from camshaft.kernel.entries import Entry, ModelChangeEntry
 from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, CustomMessage, SystemMessage, UserMessage, text_of
@@ -219,6 +220,15 @@ def test_no_leaf_is_an_empty_context() -> None:
     assert (projection.length, projection.message_count, list(projection.messages)) == (0, 0, [])
     assert (projection.thinking_level, projection.model, projection.system) == ("off", None, None)
     assert not projection.runnable
+
+
+@pytest.mark.rule("CTX-6", "MSG-3")
+def test_an_explicit_null_among_the_details_of_a_custom_message_stays_one() -> None:
+    stored = {"type": "custom_message", "id": "a", "parentId": None, "timestamp": TIME, "customType": "k", "content": "x", "display": True}
+
+    shown = [codec.encode(of(codec.decode_entry({**stored, **more})).messages[0]) for more in ({"details": None}, {})]
+
+    assert ["details" in message for message in shown] == [True, False]
 
 
 @pytest.mark.rule("CTX-8")

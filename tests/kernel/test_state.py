@@ -152,6 +152,8 @@ def test_an_abort_is_kept_while_something_is_active_and_only_then(activity: Acti
         ("", None),
         ("a \n b", "a   b"),
         ("a  b", "a  b"),
+        ("\ufeffplan\u00a0", "plan"),
+        ("\x1cplan\x85", "\x1cplan\x85"),
     ],
 )
 def test_runs_of_line_ends_in_a_name_become_one_space_and_its_ends_are_trimmed(given: str, name: str | None) -> None:
