@@ -3,13 +3,15 @@
 There is no image library here, so nothing is decoded, resized or converted: png, jpg, gif and
 webp within the limits go to the model as they are. What would need changing is only noted:
 images over the limits of MOD-4, bmp (no provider takes it), and files whose header names no
-size. A file that merely begins like an image, without a complete header, is text.
+size, and files that are damaged. The first bytes decide: what begins like an image is no text.
 """
 
 import struct
 from typing import Final
 
 import attrs
+
+from camshaft.extensions_std.tools.image_damage import is_damaged
 
 PIXELS_MAX: Final = 2000
 """Longest side in pixels (MOD-4)."""
@@ -20,6 +22,10 @@ BASE64_BYTES_MAX: Final = int(4.5 * 1024 * 1024)
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _BMP_HEADERS: Final = frozenset({12, 40, 52, 56, 64, 108, 124})
 """Sizes of the second header there are; another number means that the file is something else."""
+_BMP_BYTES_MIN: Final = 30
+"""Up to the number of bits of a pixel."""
+_JPEG_LOSSLESS: Final = b"\xf7"
+"""The marker right at the start of JPEG-LS, which is another format."""
 _JPEG_BARE: Final = frozenset({0x01, *range(0xD0, 0xDA)})
 """Markers without a segment."""
 _JPEG_SIZES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -38,15 +44,15 @@ class Image:
 
 def image_of(content: bytes) -> Image | None:
     """The image, or None if this is none of the five kinds."""
-    if content.startswith(_PNG):
-        return _png(content)
-    if content.startswith(b"\xff\xd8\xff"):
+    if content.startswith(_PNG) and content[12:16] == b"IHDR":
+        return _sized("image/png", content, ">II", 16)
+    if content.startswith(b"\xff\xd8\xff") and content[3:4] != _JPEG_LOSSLESS:
         return _jpeg(content)
-    if content.startswith((b"GIF87a", b"GIF89a")) and len(content) >= 10:
-        return _sized("image/gif", *struct.unpack_from("<HH", content, 6))
+    if content.startswith((b"GIF87a", b"GIF89a")):
+        return _sized("image/gif", content, "<HH", 6)
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return _webp(content)
-    if content.startswith(b"BM") and len(content) >= 26 and struct.unpack_from("<I", content, 14)[0] in _BMP_HEADERS:
+    if content.startswith(b"BM") and len(content) >= 26:
         return _bmp(content)
     return None
 
@@ -62,17 +68,15 @@ def why_not_shown(image: Image, content: bytes) -> str | None:
     size = (len(content) + 2) // 3 * 4
     if size > BASE64_BYTES_MAX:
         return f"{size} bytes as base64, at most {BASE64_BYTES_MAX}; make it smaller first"
-    return None
+    return "it is damaged or cut off" if is_damaged(image.mime_type, content) else None
 
 
-def _sized(mime_type: str, width: int, height: int) -> Image:
-    return Image(mime_type=mime_type, width=width, height=height)
-
-
-def _png(content: bytes) -> Image | None:
-    if content[12:16] != b"IHDR" or len(content) < 24:
-        return None
-    return _sized("image/png", *struct.unpack_from(">II", content, 16))
+def _sized(mime_type: str, content: bytes, numbers: str, place: int) -> Image:
+    """The image with the width and height that stand at a place, or without them if the content ends before."""
+    if len(content) < place + struct.calcsize(numbers):
+        return Image(mime_type=mime_type)
+    width, height = struct.unpack_from(numbers, content, place)
+    return Image(mime_type=mime_type, width=abs(width), height=abs(height))
 
 
 def _jpeg(content: bytes) -> Image:
@@ -81,7 +85,7 @@ def _jpeg(content: bytes) -> Image:
         marker = content[position + 1]
         if marker in _JPEG_SIZES:
             height, width = struct.unpack_from(">HH", content, position + 5)
-            return _sized("image/jpeg", width, height)
+            return Image(mime_type="image/jpeg", width=width, height=height)
         if marker == 0xFF or marker in _JPEG_BARE:
             position += 1 if marker == 0xFF else 2
         else:
@@ -89,22 +93,23 @@ def _jpeg(content: bytes) -> Image:
     return Image(mime_type="image/jpeg")
 
 
-def _webp(content: bytes) -> Image | None:
+def _webp(content: bytes) -> Image:
     kind = content[12:16]
+    width = height = None
     if kind == b"VP8X" and len(content) >= 30:
         width, height = (int.from_bytes(content[at : at + 3], "little") + 1 for at in (24, 27))
-        return _sized("image/webp", width, height)
     if kind == b"VP8L" and len(content) >= 25:
         bits = int.from_bytes(content[21:25], "little")
-        return _sized("image/webp", (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+        width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if kind == b"VP8 " and len(content) >= 30:
-        width, height = struct.unpack_from("<HH", content, 26)
-        return _sized("image/webp", width & 0x3FFF, height & 0x3FFF)
-    return None
+        width, height = (size & 0x3FFF for size in struct.unpack_from("<HH", content, 26))
+    return Image(mime_type="image/webp", width=width, height=height)
 
 
-def _bmp(content: bytes) -> Image:
-    if struct.unpack_from("<I", content, 14)[0] == 12:
-        return _sized("image/bmp", *struct.unpack_from("<HH", content, 18))
-    width, height = struct.unpack_from("<ii", content, 18)
-    return _sized("image/bmp", abs(width), abs(height))
+def _bmp(content: bytes) -> Image | None:
+    header = struct.unpack_from("<I", content, 14)[0]
+    if header == 12:
+        return _sized("image/bmp", content, "<HH", 18)
+    if header not in _BMP_HEADERS or len(content) < _BMP_BYTES_MIN:
+        return None
+    return _sized("image/bmp", content, "<ii", 18)
