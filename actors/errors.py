@@ -12,6 +12,10 @@ class InvalidOptions(CamshaftError):
     """A session or conversation cannot be opened with these options; the text names option, value and expectation."""
 
 
+class KernelMisuse(CamshaftError):
+    """The kernel was used in a way that cannot work; the text shows how it is meant."""
+
+
 class CommandRefused(CamshaftError):
     """The session refused what was asked; the text says why. Nothing has changed."""
 

@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.errors import CamshaftError, CommandRefused
+from camshaft.actors.places import located
 from camshaft.kernel.events import DiagnosticEvent, Event
 
 FOLLOWER_EVENTS_MAX: Final = 256
@@ -28,6 +29,9 @@ FOLLOWER_EVENTS_MAX: Final = 256
 
 STALL_S: Final = 30.0
 """How long the run waits for one stalled follower before closing it: a dead reader must not stop a job for ever."""
+
+DIAGNOSTICS_KEPT_MAX: Final = 100
+"""Last diagnostics kept for inspection."""
 
 Listener = Callable[[Event], object]
 
@@ -95,6 +99,8 @@ class Follower:
 class EventStream:
     """One per conversation; survives the replacement of its session."""
 
+    diagnostics: deque[DiagnosticEvent] = attrs.field(factory=lambda: deque(maxlen=DIAGNOSTICS_KEPT_MAX))
+    """The last ones told, also if nobody listened."""
     _listeners: dict[int, Listener] = attrs.field(factory=dict)
     _followers: list[Follower] = attrs.field(factory=list)
     _queue: deque[Event] = attrs.field(factory=deque)
@@ -165,10 +171,13 @@ class EventStream:
         self._listeners = {}
 
     def _tell(self, event: Event) -> None:
+        if isinstance(event, DiagnosticEvent):
+            self.diagnostics.append(event)
         for key, listener in self._listeners.items():
             outcome = guard_now(listener, event)
             if isinstance(outcome, Failure) and key not in self._failed:
                 self._failed.add(key)
-                self._queue.append(DiagnosticEvent(source="listener", message=f"a listener failed on {event.type}: {outcome.text}"))
+                what = located(outcome.error, outcome.text, "its call")
+                self._queue.append(DiagnosticEvent(source="listener", message=f"a listener failed on {event.type}: {what}"))
         for follower in self._followers:
             follower.put(event)

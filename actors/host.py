@@ -26,6 +26,7 @@ from camshaft.actors.errors import (
     CamshaftError,
     CommandRefused,
     InvalidOptions,
+    KernelMisuse,
     MissingWorkingDirectory,
     NotASession,
     SessionExists,
@@ -38,10 +39,11 @@ from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled,
 from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
 from camshaft.actors.extension_host import Extension, ExtensionHost
 from camshaft.actors.flights import Receipt
+from camshaft.actors.kernel_block import KernelBlock
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
-from camshaft.actors.options import Limits, OpenOptions, require_valid
+from camshaft.actors.options import Limits, OpenOptions, require_folder, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.rest import Rest
@@ -110,6 +112,8 @@ __all__ = [
     "InvalidOptions",
     "InvalidSetting",
     "Kernel",
+    "KernelBlock",
+    "KernelMisuse",
     "Limits",
     "Listener",
     "LoadError",
@@ -240,14 +244,18 @@ class Kernel:
         return seat
 
 
-@asynccontextmanager
-async def open_kernel(*, world: World | None = None, limits: Limits | None = None) -> AsyncIterator[Kernel]:
-    """A kernel for the length of the block; leaving it closes every conversation in order.
+def open_kernel(*, world: World | None = None, limits: Limits | None = None) -> KernelBlock[Kernel]:
+    """A kernel for the length of an `async with` block; leaving it closes every conversation in order.
 
     When the scope around is cancelled, what runs is ended at once instead of after the grace (LOOP-71).
     What the block raises comes out as it is, in no group. A `world` that is handed in stays its owner's:
-    its connections are not closed here.
+    its connections are not closed here. Entering raises KernelMisuse outside Trio.
     """
+    return KernelBlock(_kernel_for_block(world, limits))
+
+
+@asynccontextmanager
+async def _kernel_for_block(world: World | None, limits: Limits | None) -> AsyncIterator[Kernel]:
     ours = real_world() if world is None else world
     crash: BaseExceptionGroup[BaseException] | None = None
     try:
@@ -285,6 +293,7 @@ def _effective_cwd(options: OpenOptions, state: SessionState, log: Log) -> str:
     here = os.path.abspath(options.cwd)
     stored = state.header.cwd
     if options.override_cwd or not isinstance(options.session, OpenSession) or not stored:
+        require_folder(here)
         return here
     if not os.path.isdir(stored):
         raise MissingWorkingDirectory(stored, log.path or "", here)
@@ -372,6 +381,6 @@ def _found(loaded: Loaded) -> tuple[DiagnosticEvent, ...]:
     found = [DiagnosticEvent(source="session", message=str(each)) for each in loaded.diagnostics]
     unfinished = [record for record in loaded.records if isinstance(record, RunRecord)]
     if unfinished:
-        text = f"run {unfinished[-1].run_id} did not settle; it is reported, not resumed"
+        text = f"the last run was cut off (run {unfinished[-1].run_id}); nothing was resumed: go on with a new prompt"
         found.append(DiagnosticEvent(source="session", message=text))
     return tuple(found)

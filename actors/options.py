@@ -86,8 +86,16 @@ def require_valid(options: OpenOptions) -> None:
     if not isinstance(options, OpenOptions):
         raise InvalidOptions(f"open() was given {options!r}; expected OpenOptions(cwd=..., ...)")
     faults = [fault for name in CHECKS for fault in CHECKS[name](name, getattr(options, name))]
+    if not (isinstance(options.session, OpenSession) and not options.override_cwd):
+        faults = [*_is_folder("cwd", options.cwd), *faults]
     if faults:
         raise InvalidOptions("; ".join(faults))
+
+
+def require_folder(cwd: str) -> None:
+    """Raises InvalidOptions if a session that names no directory of its own would run where there is none."""
+    for fault in _is_folder("cwd", cwd):
+        raise InvalidOptions(fault)
 
 
 Check = Callable[[str, Any], Iterator[str]]
@@ -141,10 +149,11 @@ def _each(is_right: Callable[[Any], bool], expected: str, *, or_none: bool = Fal
     return faults
 
 
+_is_folder: Final = _one(lambda value: not isinstance(value, str) or os.path.isdir(value), "the path of a folder that exists")
 _PROVIDER: Final = ("name", "models", "configured", "stream")
 
 CHECKS: Final[dict[str, Check]] = {
-    "cwd": _one(lambda value: isinstance(value, str) and os.path.isdir(value), "the path of a folder that exists"),
+    "cwd": _one(_is_text, "a path"),
     "agent_dir": _optional(_is_text, "a path"),
     "session": _one(
         lambda value: isinstance(value, NewSession | OpenSession | MemorySession),

@@ -22,7 +22,7 @@ import trio
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CamshaftError, CommandRefused
-from camshaft.actors.event_stream import Follower, Listener
+from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
 from camshaft.actors.flights import Disposition, Flights, Receipt
 from camshaft.actors.loading import LoadError
 from camshaft.actors.prompts import Behavior, Given, PromptRefused, Prompts
@@ -203,6 +203,11 @@ class Seat:
     def load_errors(self) -> tuple[LoadError, ...]:
         """Extensions and registrations that were refused while loading."""
         return tuple(self._parts.host.load_errors)
+
+    @property
+    def diagnostics(self) -> tuple[DiagnosticEvent, ...]:
+        """The last 100 diagnostics, oldest first, `found` included; a listener that failed is one."""
+        return (*self.found, *self._parts.stream.diagnostics)[-DIAGNOSTICS_KEPT_MAX:]
 
     @property
     def found(self) -> tuple[DiagnosticEvent, ...]:

@@ -62,7 +62,10 @@ def test_a_failing_listener_is_reported_once_and_still_called() -> None:
     stream.publish(event("a"))
     stream.publish(event("b"))
 
-    assert names(heard) == ["a", "a listener failed on thinking_level_changed: broken", "b"]
+    line = failing.__code__.co_firstlineno + 2
+    told = f"a listener failed on thinking_level_changed: ValueError: broken ({__file__}, line {line})"
+    assert names(heard) == ["a", told, "b"]
+    assert [each.message for each in stream.diagnostics] == [told]
     assert names(called) == names(heard)
 
 
