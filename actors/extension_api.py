@@ -103,7 +103,7 @@ class ExtensionAPI:
     def register_tool(self, tool: ToolDefinition | dict[str, Any]) -> None:
         """Registers a tool, or a dict with its fields; visible and, by its exposure, active at once (TOOL-2).
 
-        Raises ExtensionMisuse if `parameters` is no object or a field is unknown.
+        Raises ExtensionMisuse if `parameters` is no schema of an object or a field is unknown.
         """
         extension = self.checked()
         definition = tool if isinstance(tool, ToolDefinition) else _definition(tool, extension.path)
@@ -111,6 +111,9 @@ class ExtensionAPI:
             raise ExtensionMisuse(
                 f'Tool "{definition.name}" registered by extension "{extension.path}" must define an object parameter schema.'
             )
+        if definition.parameters.get("type", "object") != "object":
+            said = f'Tool "{definition.name}" registered by extension "{extension.path}" must define an object parameter schema'
+            raise ExtensionMisuse(f"{said}, not one of type {definition.parameters['type']!r}.")
         _check_definition(definition, extension.path)
         definition = attrs.evolve(definition, parameters=freeze(definition.parameters, "parameters"))
         extension.tools = {**extension.tools, definition.name: definition}

@@ -164,9 +164,9 @@ def _faults_of_mode(mode: str | None) -> list[str]:
     if mode is None or mode in ("text", "json"):
         return []
     if mode == "":
-        return ["--mode requires text, json, or rpc"]
+        return ["--mode requires text or json"]
     if mode not in MODES:
-        return [f'Invalid mode "{mode}". Valid values: text, json, rpc']
+        return [f'Invalid mode "{mode}". Valid values: text, json']
     return ["--mode rpc is not available in this version; use text or json"]
 
 

@@ -45,8 +45,17 @@ def report_opening(seat: Seat, options: OpenOptions) -> bool:
         say(f'Error: Failed to load extension "{failure.path}": {failure.error.removeprefix(LOAD_FAILURE)}')
     if seat.load_errors:
         say("Leave the extension out, or mend it: nothing was run.")
+    _report_tools(seat, options)
     _report_model(seat, options)
     return bool(seat.load_errors)
+
+
+def _report_tools(seat: Seat, options: OpenOptions) -> None:
+    """Names that were asked for and that no tool has; a wildcard may well match nothing."""
+    known = {tool.name for tool in options.builtin_tools} | set(seat.tools)
+    for name in options.tools or ():
+        if name.lstrip("+-") not in known and not any([sign in name for sign in "*?["]):
+            say(f"Warning: There is no tool {name.lstrip('+-')!r}; the tools are: {', '.join(sorted(known)) or 'none'}")
 
 
 def _report_model(seat: Seat, options: OpenOptions) -> None:

@@ -69,6 +69,7 @@ from camshaft.extensions_std.providers.scripted_steps import (
     WaitGate,
     assistant,
     block_items,
+    checked_steps,
     faux_model,
     text,
     text_items,
@@ -166,12 +167,12 @@ class ScriptedProvider:
         return next((model for model in self.models if id is None or model.id == id), None)
 
     def set_responses(self, steps: Iterable[Step]) -> None:
-        """Replaces all steps not taken yet. Raises TypeError for a bare text."""
-        self._steps = _checked(steps)
+        """Replaces all steps not taken yet. Raises TypeError for what is no step."""
+        self._steps = checked_steps(steps)
 
     def append_responses(self, steps: Iterable[Step]) -> None:
-        """Adds steps at the end. Raises TypeError for a bare text."""
-        self._steps.extend(_checked(steps))
+        """Adds steps at the end. Raises TypeError for what is no step."""
+        self._steps.extend(checked_steps(steps))
 
     def get_pending_response_count(self) -> int:
         """Steps not taken yet."""
@@ -387,12 +388,3 @@ class _Play:
 async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
     await wait()
     scope.cancel()
-
-
-def _checked(steps: Iterable[Step]) -> list[Step]:
-    """The steps as a list. A text would be played as a list of actions, letter by letter."""
-    found = list(steps)
-    for step in found:
-        if isinstance(step, str):
-            raise TypeError(f"a step is the text {step!r}; write assistant({step!r})")
-    return found

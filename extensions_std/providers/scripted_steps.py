@@ -1,7 +1,7 @@
 """The words of a script: actions, steps, and builders of messages and items (FAUX-4, FAUX-22)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, get_args
 
 import attrs
 
@@ -58,11 +58,17 @@ class OpenGate:
     name: str
 
 
+def _require_text(_fail: Any, _field: Any, value: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"Fail({value!r}) has no text; write Fail({str(value)!r}), or let a function of the script raise it")
+
+
 @attrs.frozen
 class Fail:
     """End with stop reason `error`; with a status the text becomes `STATUS TEXT`, as HTTP errors are told."""
 
-    text: str
+    text: str = attrs.field(validator=_require_text)
+    """Raises TypeError for anything else, an exception for example."""
     status: int | None = None
 
 
@@ -87,6 +93,36 @@ Action = StreamItem | Sleep | WaitGate | OpenGate | Fail | Drop | Hang | Call
 Answer = Callable[[ModelRequest], AssistantMessage | Awaitable[AssistantMessage]]
 Live = Callable[[ModelRequest, Signal, Emit], Awaitable[None]]
 Step = AssistantMessage | Answer | Live | Sequence[Action]
+
+_ACTIONS: Final = (*get_args(StreamItem), Sleep, WaitGate, OpenGate, Fail, Drop, Hang, Call)
+
+
+def checked_steps(steps: Iterable[Step]) -> list[Step]:
+    """The steps as a list. Raises TypeError for what is no step; the text says what to write instead."""
+    if isinstance(steps, str | AssistantMessage) or not isinstance(steps, Iterable):
+        raise TypeError(f"the steps are {steps!r}; write a list of steps, for example [assistant('hello')]")
+    found = list(steps)
+    for step in found:
+        wrong = _wrong(step)
+        if wrong is not None:
+            raise TypeError(wrong)
+    return found
+
+
+def _wrong(step: object) -> str | None:
+    """What is wrong with a step. A text would be played as a list of actions, letter by letter."""
+    if isinstance(step, str | TextBlock | ThinkingBlock | ToolCall):
+        return f"a step is {step!r}; write assistant({step!r})"
+    if isinstance(step, _ACTIONS):
+        return f"a step is the action {step!r}; write a list of actions, [{step!r}]"
+    if isinstance(step, BaseException):
+        return f"a step is the exception {step!r}; write [Fail({str(step)!r})]"
+    if isinstance(step, tuple | list):
+        wrong = [item for item in step if not isinstance(item, _ACTIONS)]
+        return f"a list of actions holds {wrong[0]!r}; expected stream items, Sleep, Fail, Hang and the like" if wrong else None
+    if isinstance(step, AssistantMessage) or (callable(step) and not isinstance(step, type)):
+        return None
+    return f"a step is {step!r}; expected assistant(...), a function of the request, or a list of actions"
 
 
 # -- builders (FAUX-4) -------------------------------------------------------------------

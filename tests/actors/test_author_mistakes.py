@@ -168,6 +168,10 @@ CALLS: dict[str, tuple[Any, str]] = {
         lambda api: api.register_tool({**GOOD_TOOL, "parameters": "object"}),
         'Tool "t" registered by extension "<inline:x0>" must define an object parameter schema.',
     ),
+    "a tool that takes a list": (
+        lambda api: api.register_tool({**GOOD_TOOL, "parameters": {"type": "array"}}),
+        'Tool "t" registered by extension "<inline:x0>" must define an object parameter schema, not one of type \'array\'.',
+    ),
     "a tool with a field too many": (
         lambda api: api.register_tool({**GOOD_TOOL, "exposed": True}),
         "tool registered by \"<inline:x0>\": no field 'exposed'; expected annotations, ",

@@ -41,8 +41,8 @@ REFUSED: list[tuple[list[str], list[str]]] = [
     (["--a", "--b=1", "-z"], ["Unknown options: --a, --b, -z"]),
     (["--verbose=yes"], ["Unknown option: --verbose=yes"]),
     (["hi", "--session"], ["Unknown option: --session (without its value, PATH|ID)"]),
-    (["--mode"], ["--mode requires text, json, or rpc"]),
-    (["--mode", "xml", "--nix"], ["Unknown option: --nix", 'Invalid mode "xml". Valid values: text, json, rpc']),
+    (["--mode"], ["--mode requires text or json"]),
+    (["--mode", "xml", "--nix"], ["Unknown option: --nix", 'Invalid mode "xml". Valid values: text, json']),
     (["--provider", "p"], ["--provider requires --model (for example: --provider p --model <pattern>)"]),
     (["-c", "--session", "x"], ["--session cannot be combined with --continue"]),
     (

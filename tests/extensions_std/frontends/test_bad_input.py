@@ -35,8 +35,8 @@ ROWS: Final = (
     Row(name="unknown options", arguments=("--nix", "-z", "hi"), says=("Error: Unknown options: --nix, -z",)),
     Row(name="option of a later version", arguments=("--fork", "x"), says=("Error: Unknown option: --fork",)),
     Row(name="value missing", arguments=("hi", "--model"), says=("Error: Unknown option: --model",)),
-    Row(name="mode missing", arguments=("hi", "--mode"), says=("Error: --mode requires text, json, or rpc",)),
-    Row(name="bad mode", arguments=("--mode", "x"), says=('Error: Invalid mode "x". Valid values: text, json, rpc',)),
+    Row(name="mode missing", arguments=("hi", "--mode"), says=("Error: --mode requires text or json",)),
+    Row(name="bad mode", arguments=("--mode", "x"), says=('Error: Invalid mode "x". Valid values: text, json',)),
     Row(name="rpc", arguments=("--mode", "rpc"), says=("Error: --mode rpc is not available in this version",)),
     Row(name="subcommand", arguments=("serve",), says=('Error: Subcommand "serve" is not available',)),
     Row(name="provider alone", arguments=("--provider", "local", "hi"), says=("Error: --provider requires --model",)),
@@ -129,6 +129,12 @@ ROWS: Final = (
         text='{"steeringMode": "sometimes"}',
     ),
     Row(name="wrong level", arguments=("--thinking", "very", "hi"), says=('Warning: Invalid thinking level "very"',), code=0),
+    Row(
+        name="unknown tool",
+        arguments=("--tools", "read,nope,x*", "hi"),
+        says=("Warning: There is no tool 'nope'; the tools are: bash, edit, find, grep, ls, powershell, read, write",),
+        code=0,
+    ),
     Row(
         name="unknown model of a known provider",
         arguments=("--provider", "local", "--model", "m9", "hi"),

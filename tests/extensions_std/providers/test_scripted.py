@@ -254,10 +254,30 @@ async def test_hooks_are_called_before_the_first_item() -> None:
     assert provider.requests[0].payload == {"model": "other"}
 
 
+NO_STEPS: list[tuple[Any, str]] = [
+    ("Hello", "write a list of steps, for example [assistant('hello')]"),
+    (assistant("Hello"), "write a list of steps, for example [assistant('hello')]"),
+    (["Hello"], "a step is 'Hello'; write assistant('Hello')"),
+    ([TextBlock(text="Hello")], "; write assistant(TextBlock("),
+    ([Fail("busy")], "; write a list of actions, [Fail("),
+    ([RuntimeError("busy")], "; write [Fail('busy')]"),
+    ([[Started(), "Hello"]], "a list of actions holds 'Hello'; expected stream items, Sleep, Fail, Hang and the like"),
+    ([AssistantMessage], "expected assistant(...), a function of the request, or a list of actions"),
+]
+
+
+@pytest.mark.parametrize(("steps", "told"), NO_STEPS, ids=[told for _, told in NO_STEPS])
 @pytest.mark.parametrize("add", [ScriptedProvider.set_responses, ScriptedProvider.append_responses])
-def test_a_bare_text_is_no_step(add: Callable[[ScriptedProvider, list[Any]], None]) -> None:
-    with pytest.raises(TypeError, match=r"write assistant\('Hello'\)"):
-        add(ScriptedProvider(), ["Hello"])
+def test_what_is_no_step_is_refused_with_what_to_write_instead(add: Callable[..., None], steps: Any, told: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        add(ScriptedProvider(), steps)
+
+    assert told in str(caught.value)
+
+
+def test_a_failure_is_made_of_a_text() -> None:
+    with pytest.raises(TypeError, match=r"Fail\(RuntimeError\('busy'\)\) has no text; write Fail\('busy'\)"):
+        Fail(RuntimeError("busy"))  # type: ignore[arg-type]  # the mistake
 
 
 async def test_cancelled_scope_leaves_the_request_recorded_as_cancelled() -> None:
