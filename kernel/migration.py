@@ -88,6 +88,8 @@ def migrated(data: bytes, header_start: int, version: float, new_id: Callable[[]
             done.append(codec.dumps({**value, "version": VERSION}))
         elif start < header_start or value is None or value.get("type") == "session":
             done.append(line)
+            if chain is not None and start > header_start and value is not None:
+                chain.passed_over()
         else:
             changed = value if chain is None else chain.linked(value, number, diagnostics)
             changed = _renamed_role(changed)
@@ -108,7 +110,9 @@ class _Chain:
     """Version 2 gives every entry an id and a parent: the entry before it."""
 
     new_id: Callable[[], str]
-    ids: list[str] = attrs.field(factory=list)
+    ids: list[str | None] = attrs.field(factory=list)
+    """Of each line after the header that a kept index counts; None for a further header (SES-9)."""
+    last: str | None = None
     taken: set[str] = attrs.field(factory=set)
 
     def linked(self, entry: dict[str, Json], number: int, diagnostics: list[Diagnostic]) -> dict[str, Json]:
@@ -116,14 +120,20 @@ class _Chain:
         own = self.new_id()
         while own in self.taken:
             own = self.new_id()
-        linked = {**entry, "id": own, "parentId": self.ids[-1] if self.ids else None}
+        linked = {**entry, "id": own, "parentId": self.last}
+        self.last = own
         self.taken.add(own)
         self.ids.append(own)
         kept = entry.get("firstKeptEntryIndex")
         if entry.get("type") == "compaction" and isinstance(kept, (int, float)) and not isinstance(kept, bool):
             del linked["firstKeptEntryIndex"]
-            if float(kept).is_integer() and 1 <= kept <= len(self.ids):
-                linked["firstKeptEntryId"] = self.ids[int(kept) - 1]
+            kept_id = self.ids[int(kept) - 1] if float(kept).is_integer() and 1 <= kept <= len(self.ids) else None
+            if kept_id is not None:
+                linked["firstKeptEntryId"] = kept_id
             else:
                 diagnostics.append(Diagnostic(number, f"firstKeptEntryIndex {kept!r} is no earlier entry; nothing is kept"))
         return linked
+
+    def passed_over(self) -> None:
+        """A line that is no entry, though it has a place among the lines."""
+        self.ids.append(None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from camshaft.kernel.entries import CustomEntry, MessageEntry, OpaqueEntry
+from camshaft.kernel.entries import CompactionEntry, CustomEntry, MessageEntry, OpaqueEntry
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import OpaqueMessage, UserMessage
 from camshaft.kernel.projection import project
@@ -226,6 +226,18 @@ def test_a_kept_index_that_is_no_earlier_entry_keeps_nothing(index: float) -> No
     assert read.rewritten is not None
     assert b"firstKept" not in read.rewritten
     assert [diagnostic.line for diagnostic in read.diagnostics] == [3]
+
+
+@pytest.mark.rule("SES-9", "SES-12")
+@pytest.mark.parametrize(("index", "kept"), [(1, "n1"), (2, None), (3, "n2")])
+def test_a_further_header_has_a_place_that_a_kept_index_counts(index: int, kept: str | None) -> None:
+    compacted = {"type": "compaction", "timestamp": TIME, "summary": "S", "firstKeptEntryIndex": index, "tokensBefore": 1}
+
+    read = migrated([line(), {"type": "session", "id": "other"}, line(), compacted])
+
+    found = read.image.entry(2)
+    assert isinstance(found, CompactionEntry)
+    assert (found.parent_id, found.first_kept_entry_id) == ("n2", kept)
 
 
 @pytest.mark.rule("SES-12", "SES-27")
