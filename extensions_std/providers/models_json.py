@@ -22,7 +22,7 @@ from camshaft.actors.api import EMPTY, FrozenDict, MalformedJson, Model, Rates, 
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved, shell
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
-from camshaft.extensions_std.providers.models_schema import ModelsFileError, parsed
+from camshaft.extensions_std.providers.models_schema import ModelsFileError, misspelt, parsed
 from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, TransportLimits
 
 MODELS_FILE: Final = "models.json"
@@ -85,16 +85,18 @@ def load_providers(
 ) -> tuple[CompletionsProvider, ...]:
     """All providers, built-in ones first; those without credentials say so in `configured()`.
 
-    `tell` gets each fault as a text; without it the first fault raises ModelsFileError.
+    `tell` gets each fault and each oddity as a text; without it the first fault raises ModelsFileError.
     """
     chosen = settings or ProviderSettings()
-    say = tell or _raise
+    say, warn = tell or _raise, tell or _ignore
     entries = {name: _Entry(name=name, models={model.id: model for model in models}) for name, models in _builtin(environment).items()}
     for name, raw in _configured(Path(agent_dir) / MODELS_FILE, chosen.read, say).items():
         try:
             entries[name] = _merged(entries.get(name), name, raw)
         except ModelsFileError as error:
-            say(f'Provider "{name}": {error}')
+            say(str(error))
+        for warning in _oddities(name, raw, entries.get(name)):
+            warn(warning)
     stored = _stored(Path(agent_dir) / AUTH_FILE, chosen.read, say)
     run = shell(world.processes, environment, str(agent_dir))
     keys = [_Keys(entry=entry, stored=stored.get(entry.name), environment=environment, run=run) for entry in entries.values()]
@@ -330,6 +332,18 @@ def _stored(path: Path, read: Read, say: Tell) -> Mapping[str, Mapping[str, Any]
         say(f"Invalid auth.json: expected an object of credentials by provider\n\nFile: {path}")
         return EMPTY
     return {name: credential for name, credential in value.items() if isinstance(credential, dict)}
+
+
+def _oddities(name: str, raw: Mapping[str, Any], entry: _Entry | None) -> list[str]:
+    """What of an entry can hardly be meant: misspelt keys, no models where no vendor has any."""
+    found = [f'Provider "{name}": {each}' for each in misspelt(raw)]
+    if entry is not None and not entry.models and name not in BUILTIN and name not in ENVIRONMENT_KEYS:
+        found.append(f'Provider "{name}": it has no models, so none can be chosen; list them under "models"')
+    return found
+
+
+def _ignore(_text: str) -> None:
+    """For hosts that asked for faults only."""
 
 
 def _raise(text: str) -> None:

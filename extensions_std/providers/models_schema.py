@@ -4,6 +4,7 @@ All faults of a file are reported at once, each with its dotted path, what was f
 expected. Unknown fields are ignored (MOD-1).
 """
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -14,6 +15,9 @@ from camshaft.actors.api import THINKING_LEVELS, Json, MalformedJson, loads
 
 SHOWN_MAX: Final = 60
 """Characters of a wrong value that an error shows."""
+
+SIMILAR: Final = 0.75
+"""From which likeness on a key counts as a known one misspelt: two letters changed places, one is missing, another case."""
 
 SECRET_FIELDS: Final = frozenset({"apiKey", "headers"})
 """Fields whose values no error shows."""
@@ -115,6 +119,24 @@ def parsed(text: bytes, path: str) -> dict[str, Any]:
         raise ModelsFileError("\n".join(["Invalid models.json schema:", *faults]) + f"\n\nFile: {path}")
     providers: dict[str, Any] = value["providers"]
     return providers
+
+
+def misspelt(raw: Mapping[str, Any]) -> list[str]:
+    """Keys of a provider entry and its models that look like a key we know; others may be another reader's (MOD-1)."""
+    found = _misspelt(raw, PROVIDER, "")
+    for index, model in enumerate(raw.get("models", ())):
+        found += _misspelt(model, MODEL, f"models.{index}.")
+    return found
+
+
+def _misspelt(given: Mapping[str, Any], known: Mapping[str, Kind], path: str) -> list[str]:
+    plain = {_plainly(name): name for name in known}
+    near = {name: difflib.get_close_matches(_plainly(name), plain, 1, SIMILAR) for name in given if name not in known}
+    return [f'key "{path}{name}" is ignored; did you mean "{path}{plain[like[0]]}"?' for name, like in near.items() if like]
+
+
+def _plainly(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def _plain(text: str) -> str:

@@ -134,7 +134,7 @@ def test_entry_that_makes_no_sense_leaves_the_others_alone(entry: dict[str, Any]
 
     assert list(providers) == ["openai", "local"]
     assert len(told) == 1
-    assert told[0].startswith(f'Provider "bad": {text}')
+    assert told[0].startswith(text)
 
 
 def test_entry_replaces_a_known_model_entirely_and_overrides_come_last() -> None:
@@ -229,3 +229,37 @@ async def test_unresolved_value_never_shows_another_one() -> None:
 
     with pytest.raises(AuthUnresolved, match="^Failed to resolve key from environment variable: GONE$"):
         await resolved("$THERE$GONE", "key", {"THERE": "canary"}, nothing)
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"baseUrl": "u"}, ['Provider "odd": it has no models, so none can be chosen; list them under "models"']),
+        (
+            {"baseUrl": "u", "modles": []},
+            [
+                'Provider "odd": key "modles" is ignored; did you mean "models"?',
+                'Provider "odd": it has no models, so none can be chosen; list them under "models"',
+            ],
+        ),
+        ({**LOCAL, "api_key": "k"}, ['Provider "odd": key "api_key" is ignored; did you mean "apiKey"?']),
+        (
+            {**LOCAL, "models": [{"id": "m", "contextwindow": 8}]},
+            ['Provider "odd": key "models.0.contextwindow" is ignored; did you mean "models.0.contextWindow"?'],
+        ),
+        ({**LOCAL, "notes": "of another reader"}, []),
+    ],
+)
+def test_a_key_that_looks_misspelt_and_a_provider_without_models_are_told(entry: dict[str, Any], told: list[str]) -> None:
+    assert _loaded({"providers": {"odd": entry}})[1] == told
+
+
+@pytest.mark.parametrize("vendor", ["openai", "openrouter"])
+def test_a_known_vendor_needs_no_models_of_its_own(vendor: str) -> None:
+    assert _loaded({"providers": {vendor: {"headers": {"x-team": "a"}}}})[1] == []
+
+
+def test_a_host_that_asked_for_no_texts_gets_oddities_silently() -> None:
+    providers = load_providers("/agent", {}, _world(), ProviderSettings(read=_reader(models={"providers": {"odd": {"baseUrl": "u"}}})))
+
+    assert "odd" in {provider.name for provider in providers}
