@@ -5,7 +5,7 @@ the row's actions one after the other, and then the effect of the new state. It 
 durable: entries and records are posts to the session. It waits for extension handlers, for the
 provider, for the executor and for a due time, each under the run's abort signal. After an event it
 gives way to what hosts started on hearing of it, so that a message queued then is seen by the next
-poll, and a prompt made on `agent_settled` is deferred (LOOP-14, LOOP-42). What it does not wait for is listed in waits and gates.
+poll, and a prompt made on `agent_settled` is deferred (LOOP-14, LOOP-42). It does not wait for the session, the stream or the seat.
 
 If this actor dies at an await, the session is as its last post left it. The supervisor starts
 it once more at `settling` with the error, so that the run always ends with `agent_settled`.

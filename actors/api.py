@@ -11,6 +11,7 @@ def setup(api):
 from camshaft.actors.contexts import CommandContext, ExtensionContext, OnlyInCommands, SessionView, StaleContext, ToolContext
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.extension_api import Bus, ExtensionAPI, ExtensionMisuse
+from camshaft.actors.field_docs import show_fields
 from camshaft.actors.ports.clock import Clock, Ids
 from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedPath
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
@@ -299,3 +300,5 @@ __all__ = [
     "truncate_line",
     "truncate_tail",
 ]
+
+show_fields(__all__, globals())

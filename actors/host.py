@@ -38,6 +38,7 @@ from camshaft.actors.errors import (
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
 from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
 from camshaft.actors.extension_host import Extension, ExtensionHost
+from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
 from camshaft.actors.kernel_block import KernelBlock
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
@@ -384,3 +385,6 @@ def _found(loaded: Loaded) -> tuple[DiagnosticEvent, ...]:
         text = f"the last run was cut off (run {unfinished[-1].run_id}); nothing was resumed: go on with a new prompt"
         found.append(DiagnosticEvent(source="session", message=text))
     return tuple(found)
+
+
+show_fields(__all__, globals())

@@ -28,6 +28,7 @@ class ExtensionSource:
     """A file or package folder with a `setup`."""
 
     path: str
+    """Relative to the conversation's working directory."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +36,9 @@ class InlineExtension:
     """A setup function that the host hands in; its path is `<inline:NAME>`."""
 
     name: str
+    """For messages."""
     setup: Setup
+    """`setup(api)`, sync or async."""
 
 
 @attrs.frozen(kw_only=True)

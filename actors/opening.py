@@ -32,6 +32,7 @@ class NewSession:
     directory: str | None = None
     """Folder for the file; None: the default folder of the working directory (SES-65)."""
     id: str | None = None
+    """Letters, digits, `-`, `_` and `.`; None: a new one."""
 
 
 @attrs.frozen(kw_only=True)
@@ -39,6 +40,7 @@ class OpenSession:
     """The session file at `path`; made there if it does not exist (SES-16)."""
 
     path: str
+    """Relative to the process's working directory."""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,7 +48,9 @@ class MemorySession:
     """A session without a file; may begin with entries (SES-47)."""
 
     entries: tuple[Entry, ...] = ()
+    """In order, each with its parent."""
     header: SessionHeader | None = None
+    """None: a new one."""
 
 
 def _absolute(path: str) -> str:

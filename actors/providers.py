@@ -30,7 +30,7 @@ class RequestOptions:
 
 @attrs.frozen(kw_only=True)
 class RequestHooks:
-    """What the session watches and changes of one request (providers spec 5.8); None: nobody does.
+    """What the session watches and changes of one request (WIRE-101 to WIRE-109); None: nobody does.
 
     An adapter calls them at their places and lets what they raise fail the request (WIRE-109).
     """

@@ -1,4 +1,4 @@
-"""Lets extension handlers watch and change the requests of the loop (providers spec 5.8)."""
+"""Lets extension handlers watch and change the requests of the loop (WIRE-101 to WIRE-109)."""
 
 from collections.abc import Mapping
 

@@ -17,7 +17,7 @@ import trio
 from camshaft.actors.actor import Failure, guard
 
 RESTARTS_MAX: Final = 3
-"""Crashes within the window before escalation (architecture section 10)."""
+"""Crashes within the window before escalation."""
 
 RESTART_WINDOW_S: Final = 60.0
 """The window, in seconds."""

@@ -1,6 +1,6 @@
 """Runs tool calls: the pipeline of one call, batches of them, and calls that tools make.
 
-The pipeline (agent loop spec 5.2): abort check, lookup, argument preparation, validation,
+The pipeline (TOOL-5 to TOOL-11): abort check, lookup, argument preparation, validation,
 `tool_call` hooks, abort check, `execute` with updates, `tool_result` hooks, the end event,
 the result message. Whatever happens, a call gives exactly one outcome; everything before
 `execute` that fails gives an error result without `tool_result` hooks (TOOL-6, TOOL-34).

@@ -74,6 +74,7 @@ class BoundaryResult:
     entries: tuple[object, ...] | None = None
     """Drafts, or dicts with their snake_case fields; replaces all proposed so far."""
     continue_: bool | None = None
+    """Whether the run asks the model once more."""
 
 
 @attrs.frozen(kw_only=True)

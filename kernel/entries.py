@@ -1,6 +1,6 @@
 """Session entries, the session header and boundary drafts.
 
-An entry is a line of the session log (SES, section 9). `timestamp` is UTC ISO 8601 with
+An entry is a line of the session log (SES-20 and on). `timestamp` is UTC ISO 8601 with
 three fractional digits and `Z` (MSG-2). Unknown types and malformed bodies are
 `OpaqueEntry`: nodes of the tree that contribute nothing.
 """

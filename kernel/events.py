@@ -1,6 +1,6 @@
 """What a host or a frontend can see: the public events, on one page (P channel).
 
-Each class is one record of the wire (agent loop spec 1.6): `type` is its name there, the
+Each class is one record of the wire of JSON mode and RPC: `type` is its name there, the
 fields are the snake_case forms. Events arrive in the order in which things became true:
 an event about an entry comes after the entry is in the log.
 """

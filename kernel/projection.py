@@ -159,7 +159,7 @@ class Projection:
 
     @property
     def llm_messages(self) -> View[ModelMessage]:
-        """The messages as a model receives them (section 17); `len` is O(1), as for `messages`."""
+        """The messages as a model receives them; `len` is O(1), as for `messages`."""
         return View(
             lambda: self._converted(self._messages()),
             lambda: self._converted(self._messages_backward()),

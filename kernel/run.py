@@ -318,7 +318,7 @@ ADMISSION: Final[Mapping[tuple[Operation, Activity], Verdict]] = {
     **_cells(Operation.SHELL, _V.NOW, _V.HOLD, _V.HOLD, _V.NOW, _V.NOW),
     **_cells(Operation.ABORT, _V.NOTHING, _V.NOW, _V.NOW, _V.NOTHING, _V.NOW),
 }
-"""One cell an operation and activity (waits and gates)."""
+"""One cell an operation and activity."""
 
 
 def admit(operation: Operation, activity: Activity) -> Verdict:

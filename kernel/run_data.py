@@ -44,7 +44,7 @@ On = Literal["done", "message", "results", "lost", "sealed", "woke", "aborted", 
 
 
 class Do(Enum):
-    """Actions of rows; X: extension handlers, P: public event (agent loop spec, section 0)."""
+    """Actions of rows; X: extension handlers, P: public event."""
 
     FLUSH_SHELL = "flush user-shell results"
     FLUSH_HELD = "flush held custom messages"

@@ -25,9 +25,13 @@ class RetrySettings:
     """Automatic retry (RTY-1 to RTY-3)."""
 
     enabled: bool = True
+    """False: the first failure ends the run."""
     max_retries: int = 3
+    """Attempts after the first."""
     base_delay_ms: int = 2000
+    """Before the first retry; doubles with each."""
     max_agent_delay_ms: int = 60_000
+    """Longest wait."""
     extra: FrozenDict = EMPTY
     """Keys that other readers know."""
 
@@ -37,9 +41,13 @@ class CompactionSettings:
     """When and how far to compact (CMP-9)."""
 
     enabled: bool = True
+    """Whether to compact without being asked."""
     reserve_tokens: int = 16_384
+    """Room that is kept free in the context window."""
     keep_recent_tokens: int = 20_000
+    """How much of the end stays as it is."""
     model_overrides: FrozenDict = EMPTY
+    """Other values by model."""
     extra: FrozenDict = EMPTY
     """Keys that other readers know."""
 
@@ -49,17 +57,27 @@ class Settings:
     """The effective settings of a session; values not listed here belong to their readers."""
 
     default_provider: str | None = None
+    """Of a new session's model; counts together with `default_model`."""
     default_model: str | None = None
+    """Id of a new session's model."""
     default_thinking_level: str | None = None
+    """Of a new session."""
     default_tools: tuple[str, ...] | None = None
     """Names, or +name/-name; None means the built-in four (EXPO-30)."""
     steering_mode: QueueMode = "one-at-a-time"
+    """How many steering messages a poll takes (QUE-1)."""
     follow_up_mode: QueueMode = "one-at-a-time"
+    """How many follow-ups a poll takes (QUE-1)."""
     retry: RetrySettings = RetrySettings()
+    """When a failed answer is asked for again."""
     compaction: CompactionSettings = CompactionSettings()
+    """When and how far to compact."""
     session_dir: str | None = None
+    """Where the command line keeps sessions; None: the default folder."""
     shell_path: str | None = None
+    """The shell of the bash tool; None: found on PATH."""
     shell_command_prefix: str | None = None
+    """Put before every command of the bash tool."""
 
 
 class InvalidSetting(ValueError):

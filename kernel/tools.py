@@ -81,7 +81,7 @@ class Annotations:
 
 @attrs.frozen(kw_only=True)
 class ToolDefinition:
-    """A tool as its owner registers it (agent loop spec 5.1)."""
+    """A tool as its owner registers it (TOOL-1, TOOL-2)."""
 
     name: str
     """Unique among visible tools; used by the model."""
@@ -90,20 +90,29 @@ class ToolDefinition:
     parameters: FrozenDict
     """JSON Schema of an object."""
     execute: Execute = attrs.field(repr=False)
+    """`async execute(tool_call_id, params, signal, on_update, ctx)`; gives a ToolResult or a dict with its fields, or raises."""
     label: str = ""
+    """For people; empty: the name."""
     prompt_snippet: str | None = None
     """One line of the prompt's tool list; tools without it are not listed."""
     prompt_guidelines: tuple[str, ...] = ()
+    """Lines of the prompt's guidelines while the tool is active."""
     prepare_arguments: Callable[[Any], Any] | None = attrs.field(default=None, repr=False)
     """Synchronous; runs before validation."""
     output_schema: FrozenDict | None = None
+    """JSON Schema of `structured_content`."""
     execution_mode: ExecutionMode | None = None
     """None: the session's default, parallel."""
     exposure: Exposure = "direct"
+    """Who may call it: `direct` model and tools, `model-only` the model, `codemode` tools, `deferred` on request, `hidden` nobody."""
     default_active: bool = True
+    """Whether it becomes active when it is registered."""
     namespace: Namespace | None = None
+    """The group it belongs to."""
     annotations: Annotations | None = None
+    """Hints for hosts that ask before a call."""
     constrained_sampling: Json = None
+    """How a provider may constrain the arguments; passed on as it is."""
     replay: Literal["never", "safe"] = "never"
     """Whether a call whose outcome a crash made unknown may run again."""
 

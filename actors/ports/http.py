@@ -1,7 +1,7 @@
 """The HTTP port: one streaming request at a time, and its implementation over httpx2.
 
 httpx2 is imported at the first request, and one client serves the process: building it costs a
-TLS context (26 ms). Limits (building-blocks 7): connecting and writing have fixed limits; waiting for
+TLS context (26 ms). Limits: connecting and writing have fixed limits; waiting for
 headers and between chunks is bounded by the idle limit of the request; the time of a whole request
 is its caller's cancel scope. There is no limit on connections: parallel sessions must not queue.
 

@@ -40,7 +40,7 @@ OWN_THINKING: Final = frozenset({"deepseek", "zai", "together", "ant-ling", "ope
 
 @attrs.frozen(kw_only=True)
 class CompletionsFlags:
-    """The flags of section 3.1, resolved. Names are the JSON names in snake case."""
+    """The compatibility flags of a model (MOD-100), resolved. Names are the JSON names in snake case."""
 
     supports_store: bool = True
     supports_developer_role: bool = False

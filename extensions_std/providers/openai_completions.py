@@ -1,4 +1,4 @@
-"""OpenAI chat completions: any compatible server, on this machine or hosted (section 5.6).
+"""OpenAI chat completions: any compatible server, on this machine or hosted.
 
 Theory of operation. One request is: credentials → body → attempts → stream → one `Ended`. Every
 failure that can be foreseen becomes that `Ended`; what is left to raise is a bug, or an `emit` that

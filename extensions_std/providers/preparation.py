@@ -1,4 +1,4 @@
-"""From any list of messages to one that a model accepts: the steps that all wire APIs share (section 5.2).
+"""From any list of messages to one that a model accepts: the steps that all wire APIs share.
 
 Theory of operation. A `Preparation` takes messages one by one and gives back those that are settled:
 nothing that comes later can change them. So a longer list costs only its new messages, and what was

@@ -15,6 +15,8 @@ UNFINISHED: Final = re.compile(r"\b(?:[T]ODO|[F]IXME|[X]XX|[N]otImplementedError
 IGNORE: Final = re.compile(r"# (?:type: ignore|noqa|pragma:).*$", re.MULTILINE)
 EXPLAINED: Final = re.compile(r"# (?:type: ignore\[[\w, -]+\]|noqa: [A-Z0-9, ]+|pragma: no cover)\s+(?:[#-] )?\w")
 """An exception to a rule: its code, and a reason behind it."""
+SECTION: Final = re.compile(r"\b(?:loop |providers |sessions )?spec (?:\d|section)|\bsection \d")
+"""A place in a page that a reader of the project does not have."""
 PAGE: Final = re.compile(r"\b[\w-]+\.md\b")
 FOREIGN_PAGES: Final = {"AGENTS.md", "override.md", "CLAUDE.md", "SKILL.md", "SYSTEM.md", "APPEND_SYSTEM.md"}
 """Files that a user has; the product reads them."""
@@ -49,3 +51,8 @@ def test_a_page_that_is_referred_to_exists(file: str) -> None:
     pages = {path.name for folder in (ROOT, ROOT / "design") for path in folder.glob("*.md")}
 
     assert set(PAGE.findall(text(file))) - pages - FOREIGN_PAGES == set(), f"{file}: the pages of the project are in design/"
+
+
+@pytest.mark.parametrize("file", files(*PRODUCT))
+def test_no_section_of_a_page_elsewhere_is_named(file: str) -> None:
+    assert SECTION.findall(text(file)) == [], f"{file}: name the rule by its id, or say it in plain words"
