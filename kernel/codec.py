@@ -216,8 +216,29 @@ def decode_entry(raw: Mapping[str, Json]) -> Entry:
     try:
         entry: Entry = _wire_hook(cls)(raw, cls)
     except (CodecError, NotJson):
-        return decode_opaque(raw)
+        return _decode_what_can_be_read(raw, cls)
     return entry
+
+
+def _decode_what_can_be_read(raw: Mapping[str, Json], cls: type[Any]) -> Entry:
+    """An entry in which a field that may be missing has a wrong type: read without it, its stored form kept.
+
+    A compaction whose token count is broken still compacts; taken for unreadable, the whole history would come back.
+    """
+    spare = {camel(field.name) for field in attrs.fields(cls) if field.default is not attrs.NOTHING and field.name != "extra"}
+    odd: dict[str, Json] = {}
+    while True:
+        try:
+            entry: Entry = _wire_hook(cls)({key: value for key, value in raw.items() if key not in odd}, cls)
+        except CodecError as error:
+            name = re.split(r"[.\[]", error.path, maxsplit=1)[0]
+            if name not in spare or name in odd:
+                return decode_opaque(raw)
+            odd[name] = freeze(raw[name], name)
+        except NotJson:
+            return decode_opaque(raw)
+        else:
+            return entry if isinstance(entry, OpaqueEntry) else attrs.evolve(entry, extra=FrozenDict({**entry.extra, **odd}))
 
 
 def _decode_odd_entry(raw: Mapping[str, Json], cls: type[Any]) -> Entry:
@@ -227,11 +248,10 @@ def _decode_odd_entry(raw: Mapping[str, Json], cls: type[Any]) -> Entry:
     if raw.get("parentId", 0) is None:
         del odd["parentId"]
     kept = {key: value for key, value in raw.items() if key not in odd}
-    try:
-        entry: Entry = _wire_hook(cls)({**sound, **kept}, cls)
-    except (CodecError, NotJson):
+    entry = _decode_what_can_be_read({**sound, **kept}, cls)
+    if isinstance(entry, OpaqueEntry):
         return decode_opaque(raw)
-    return attrs.evolve(entry, extra=FrozenDict({**entry.extra, **odd})) if odd and not isinstance(entry, OpaqueEntry) else entry
+    return attrs.evolve(entry, extra=FrozenDict({**entry.extra, **odd})) if odd else entry
 
 
 def decode_opaque(raw: Mapping[str, Json]) -> OpaqueEntry:

@@ -98,9 +98,7 @@ def cost_of(rates: Rates, usage: Usage) -> Cost:
         usage.cache_read * rate.cache_read / 1e6,
         ((usage.cache_write - hour) * rate.cache_write + hour * 2 * rate.input) / 1e6,
     )
-    return Cost(
-        input=parts[0], output=parts[1], cache_read=parts[2], cache_write=parts[3], total=sum(parts), total_from_provider=False
-    )
+    return Cost(input=parts[0], output=parts[1], cache_read=parts[2], cache_write=parts[3], total=sum(parts), total_from_provider=False)
 
 
 def _supports(level_map: Mapping[str, object], level: str) -> bool:

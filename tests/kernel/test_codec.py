@@ -13,7 +13,6 @@ from camshaft.kernel.entries import (
     BranchSummaryEntry,
     ContextEditDraft,
     ContextEditEntry,
-    CustomEntry,
     CustomMessageDraft,
     CustomMessageEntry,
     Draft,
@@ -263,18 +262,6 @@ def test_an_unknown_block_is_kept() -> None:
 
     assert isinstance(message, AssistantMessage)
     assert message.content == (OpaqueBlock(type="video", raw=FrozenDict({"type": "video", "data": "x"})),)
-
-
-@pytest.mark.rule("CTX-12", "SES-34")
-@pytest.mark.parametrize("odd", [{"timestamp": None}, {"timestamp": 5}, {"parentId": 5}, {"parentId": {}, "timestamp": []}])
-def test_an_entry_with_an_odd_time_or_parent_keeps_its_body(odd: dict[str, Any]) -> None:
-    raw = {"type": "custom", "id": "e", "parentId": "x", "timestamp": TIME, "customType": "k", **odd}
-
-    entry = codec.decode_entry(raw)
-
-    assert isinstance(entry, CustomEntry)
-    assert entry.parent_id == (None if "parentId" in odd else "x")
-    assert plain(entry) == raw
 
 
 def test_an_entry_without_a_parent_is_a_root() -> None:

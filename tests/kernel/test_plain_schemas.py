@@ -26,11 +26,13 @@ def _schemas() -> Any:
     )
     return st.recursive(
         leaf,
-        lambda inner: st.fixed_dictionaries(
-            {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)},
-            optional={"required": st.lists(st.sampled_from(["a", "b"]), max_size=2), "additionalProperties": st.booleans()},
-        )
-        | st.fixed_dictionaries({"type": st.just("array")}, optional={"items": inner}),
+        lambda inner: (
+            st.fixed_dictionaries(
+                {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)},
+                optional={"required": st.lists(st.sampled_from(["a", "b"]), max_size=2), "additionalProperties": st.booleans()},
+            )
+            | st.fixed_dictionaries({"type": st.just("array")}, optional={"items": inner})
+        ),
         max_leaves=6,
     )
 
