@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 import trio
 
-from camshaft.actors.api import World
+from camshaft.actors.api import AssistantMessage, World
 from camshaft.actors.host import CamshaftError, Event, Kernel, OpenOptions, PromptRefused, Seat, open_kernel
 from camshaft.extensions_std.frontends import json_mode, print_mode
 from camshaft.extensions_std.frontends.arguments import Mode
@@ -101,7 +101,7 @@ async def _in_kernel(job: Job, kernel: Kernel, out: Output, opening: _Opening) -
         seat.set_session_name(job.name)
     if job.watch is not None:
         job.watch(seat)
-    return await _with_progress(job, seat, out) if job.is_live else await _in_mode(job, seat, out, _nothing)
+    return await _with_progress(job, seat, out) if job.is_live else await _in_mode(job, seat, out, _nothing, _nowhere)
 
 
 async def _with_progress(job: Job, seat: Seat, out: Output) -> int:
@@ -112,7 +112,7 @@ async def _with_progress(job: Job, seat: Seat, out: Output) -> int:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(progress.serve)
         try:
-            code = await _in_mode(job, seat, out, progress.flush)
+            code = await _in_mode(job, seat, out, progress.flush, progress.has_shown)
         finally:
             with trio.move_on_after(FLUSH_S, shield=True):
                 await progress.flush()
@@ -120,7 +120,7 @@ async def _with_progress(job: Job, seat: Seat, out: Output) -> int:
     return code
 
 
-async def _in_mode(job: Job, seat: Seat, out: Output, before_answer: print_mode.Before) -> int:
+async def _in_mode(job: Job, seat: Seat, out: Output, before_answer: print_mode.Before, is_shown: print_mode.IsShown) -> int:
     """The exit code; what refused or ended a prompt is told here."""
     try:
         if job.mode == "json":
@@ -128,7 +128,7 @@ async def _in_mode(job: Job, seat: Seat, out: Output, before_answer: print_mode.
         if seat.model is None:
             say(job.unconfigured)
             return 1
-        return await print_mode.run(seat, job.prompts, out, before_answer=before_answer)
+        return await print_mode.run(seat, job.prompts, out, before_answer=before_answer, is_shown=is_shown)
     except BrokenPipeError:
         return 1  # nobody reads any more, so there is nobody to tell
     except (CamshaftError, OSError) as error:
@@ -146,3 +146,7 @@ def _is_configured(seat: Seat) -> bool:
 
 async def _nothing() -> None:
     await trio.lowlevel.checkpoint()
+
+
+def _nowhere(_answer: AssistantMessage) -> bool:
+    return False

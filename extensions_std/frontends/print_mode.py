@@ -24,6 +24,9 @@ FAILED: Final = {"error": "Request error", "aborted": "Request aborted"}
 Before = Callable[[], Awaitable[None]]
 """Awaited before the answer is written, so that what else is on the screen is complete."""
 
+IsShown = Callable[[AssistantMessage], bool]
+"""Whether an answer stands already where standard output goes to, so that it would be there twice."""
+
 
 @attrs.define(eq=False)
 class _Last:
@@ -37,7 +40,7 @@ class _Last:
             self.message = event.message
 
 
-async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, before_answer: Before) -> int:
+async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, before_answer: Before, is_shown: IsShown) -> int:
     """The exit code. Raises what refused or ended a prompt, and OSError if the answer cannot be written."""
     if not prompts:
         say(NO_PROMPT)
@@ -50,15 +53,15 @@ async def run(seat: Seat, prompts: Sequence[Prompt], out: Output, *, before_answ
     unsubscribe()
     await before_answer()
     answer = last.message or _end_of_context(seat)
-    return 0 if answer is None else await _write(answer, out)
+    return 0 if answer is None else await _write(answer, out, is_shown)
 
 
-async def _write(answer: AssistantMessage, out: Output) -> int:
+async def _write(answer: AssistantMessage, out: Output, is_shown: IsShown) -> int:
     if answer.stop_reason in FAILED:
         say(answer.error_message or FAILED[answer.stop_reason])
         return 1
     texts = [f"{block.text}\n" for block in answer.content if isinstance(block, TextBlock)]
-    if texts:
+    if texts and not is_shown(answer):
         await out.write("".join(texts).encode("utf-8", "replace"))
     if answer.stop_reason == "length":
         say(TRUNCATED)

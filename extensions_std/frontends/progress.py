@@ -4,8 +4,7 @@ The listener only adds to a buffer; a task writes it. A terminal that is stopped
 no longer fits is left out, and that is said. On a terminal the last line is the status, drawn anew each second;
 elsewhere it is a line after each turn. Control characters of models and tools are not passed on.
 
-Where the answer goes to the same terminal, a text is shown only once it is known not to be the answer: when
-something follows it in the run, or it failed. The answer itself is then there once, on standard output.
+Where standard output is the same terminal, the answer stands there once: as it was streamed.
 """
 
 import re
@@ -22,6 +21,7 @@ from camshaft.actors.host import (
     EntryAppended,
     Event,
     MessageEnd,
+    MessageStart,
     MessageUpdate,
     ToolExecutionEnd,
     ToolExecutionStart,
@@ -52,9 +52,11 @@ class Progress:
     _out: Output
     _started_s: float
     _is_answer_shown: bool = False
-    """Whether standard output is the same terminal and gets the answer."""
-    _held: str = ""
-    """Streamed text that may be the answer."""
+    """Whether standard output is the same terminal, so that a streamed answer need not be written there."""
+    _streamed: str = ""
+    """The text of the message that was streamed last, as it came."""
+    _is_streamed_whole: bool = True
+    """Whether none of it was left out."""
     _buffer: deque[str] = attrs.field(factory=deque)
     _waiting: int = 0
     _is_lossy: bool = False
@@ -75,9 +77,11 @@ class Progress:
         """A listener; never waits."""
         match event:
             case TurnStart():
-                self._show_held()
                 self._turns += 1
                 self._doing, self._is_settled = "waiting for the model", False
+            case MessageStart(message=AssistantMessage()):
+                self._streamed, self._is_streamed_whole = "", True
+                return
             case MessageUpdate():
                 self._see_delta(event)
             case MessageEnd(message=AssistantMessage() as message):
@@ -85,7 +89,6 @@ class Progress:
             case MessageEnd(message=CustomMessage(display=True) as shown) | EntryAppended(entry=CustomMessageEntry(display=True) as shown):
                 self._line(f"[{shown.custom_type}] {_brief(text_of(shown.content))}")
             case ToolExecutionStart():
-                self._show_held()
                 self._calls += 1
                 self._doing = f"running {event.tool_name}"
                 self._line(f"→ {event.tool_name} {_brief(_shown(event.args))}")
@@ -113,7 +116,7 @@ class Progress:
                 self._changed = trio.Event()
                 await self._write(with_status=True)
         except OSError:
-            self._is_lossy, self._waiting = True, BUFFER_CHARS_MAX
+            self._is_lossy, self._is_streamed_whole, self._waiting = True, False, BUFFER_CHARS_MAX
 
     async def flush(self) -> None:
         """Returns when everything is written, the status line cleared."""
@@ -122,16 +125,20 @@ class Progress:
         except OSError:
             self._buffer.clear()
 
+    def has_shown(self, answer: AssistantMessage) -> bool:
+        """Whether the whole text of this answer stands on the terminal that standard output goes to."""
+        return self._is_answer_shown and self._is_streamed_whole and self._streamed == text_of(answer.content, "")
+
     # -- events --------------------------------------------------------------------------
 
     def _see_delta(self, event: MessageUpdate) -> None:
         told = event.assistant_message_event
         if told.type == "text_delta" and told.delta:
             self._doing = "answering"
-            if self._is_answer_shown:
-                self._held += told.delta
-            else:
-                self._text(told.delta)
+            self._streamed += told.delta
+            self._text(told.delta)
+        elif told.type == "text_start" and self._is_line_open:
+            self._text("\n")
         elif told.type == "thinking_delta":
             self._doing = "thinking"
         elif told.type == "toolcall_start":
@@ -142,8 +149,6 @@ class Progress:
         self._input += usage.input + usage.cache_read + usage.cache_write
         self._output += usage.output
         self._cost += usage.cost.total
-        if message.stop_reason in ("error", "aborted"):
-            self._show_held()
         if message.stop_reason in ("error", "aborted", "length"):
             self._line(f"✗ answer: {message.stop_reason} {_brief(message.error_message or '')}".rstrip())
 
@@ -157,17 +162,12 @@ class Progress:
         self._doing = "waiting for the model"
         self._line(f"{'✗' if event.is_error else '✓'} {event.tool_name}{took}{said}")
 
-    def _show_held(self) -> None:
-        """What was held back is no answer."""
-        held, self._held = self._held, ""
-        if held:
-            self._text(held)
-
     # -- lines ---------------------------------------------------------------------------
 
     def _text(self, text: str) -> None:
         shown = _CONTROL.sub("", text)
-        self._put(f"{_DIM}{shown}{_PLAIN}" if self._out.is_terminal else shown)
+        is_dim = self._out.is_terminal and not self._is_answer_shown
+        self._put(f"{_DIM}{shown}{_PLAIN}" if is_dim else shown)
         self._is_line_open = not shown.endswith("\n") if shown else self._is_line_open
 
     def _line(self, text: str) -> None:
@@ -176,7 +176,7 @@ class Progress:
 
     def _put(self, text: str) -> None:
         if self._waiting + len(text) > BUFFER_CHARS_MAX:
-            self._is_lossy = True
+            self._is_lossy, self._is_streamed_whole = True, False
             return
         self._buffer.append(text)
         self._waiting += len(text)

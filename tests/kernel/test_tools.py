@@ -72,7 +72,7 @@ def test_what_an_exposure_means(exposure: Exposure) -> None:
 
 
 @pytest.mark.rule("EXPO-2", "TOOL-2")
-@pytest.mark.parametrize(("exposure", "default_active", "was_active"), product(EXPOSED, (True, False), (True, False)))
+@pytest.mark.parametrize(("exposure", "default_active", "was_active"), list(product(EXPOSED, (True, False), (True, False))))
 def test_what_registering_does_to_the_active_set(exposure: Exposure, default_active: bool, was_active: bool) -> None:
     tool = definition("t", exposure, default_active=default_active)
     before = ("a", "t") if was_active else ("a",)

@@ -17,6 +17,19 @@ from tests.extensions_std.frontends.command import LIMIT_S, PROGRAM, Place, begi
 
 pytestmark = pytest.mark.slow
 
+_SHOUT: Final = """\
+from attrs import evolve
+from camshaft.actors.api import TextBlock
+
+
+def shout(event, ctx):
+    if event.message.role == "assistant":
+        return {"message": evolve(event.message, content=(TextBlock(text=event.message.content[0].text.upper()),))}
+
+def setup(api):
+    api.on("message_end", shout)
+"""
+
 _CODES: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -49,7 +62,26 @@ async def test_the_answer_is_on_the_screen_once(where: Place) -> None:
 
     assert code == 0
     assert shown.count("The sum is 7.") == 1
-    assert shown.endswith("The sum is 7.\n")
+
+
+@pytest.mark.rule("PRINT-2")
+async def test_the_answer_is_on_the_screen_while_it_is_written(where: Place) -> None:
+    async with serving(where, begins("Half")):
+        code, shown = await on_terminal(where, "-p", "go", interrupt_at="Half")
+
+    assert code == 130
+    assert shown.count("Half") == 1
+
+
+@pytest.mark.rule("PRINT-1")
+async def test_an_answer_that_an_extension_changed_is_written_as_it_was_kept(where: Place) -> None:
+    changes = Path(where.project) / "shout.py"
+    changes.write_text(_SHOUT, encoding="utf-8")
+
+    async with serving(where, says("The sum is 7.")):
+        _, shown = await on_terminal(where, "-e", "shout.py", "-p", "add")
+
+    assert shown.endswith("THE SUM IS 7.\n")
 
 
 @pytest.mark.rule("PRINT-2")
@@ -58,7 +90,7 @@ async def test_what_is_said_before_the_answer_stands_before_what_follows_it(wher
         _, shown = await on_terminal(where, "-p", "look")
 
     assert shown.count("Calling.") == shown.count("Done.") == 1
-    assert shown.index("Calling.") < shown.index("→ ls .") < shown.index("done: 2 turns") < shown.index("Done.")
+    assert shown.index("Calling.") < shown.index("→ ls .") < shown.index("Done.") < shown.index("done: 2 turns")
 
 
 async def test_the_text_of_an_earlier_prompt_is_shown_too(where: Place) -> None:
@@ -70,7 +102,7 @@ async def test_the_text_of_an_earlier_prompt_is_shown_too(where: Place) -> None:
 
 async def test_an_interrupt_says_how_to_go_on(where: Place) -> None:
     async with serving(where, begins("Half")):
-        code, shown = await on_terminal(where, "go", interrupt_at="answering")
+        code, shown = await on_terminal(where, "go", interrupt_at="Half")
 
     assert code == 130
     assert shown.endswith("interrupted; continue with: camshaft -c\n")
@@ -78,7 +110,7 @@ async def test_an_interrupt_says_how_to_go_on(where: Place) -> None:
 
 async def test_an_interrupt_without_a_session_file_says_only_that(where: Place) -> None:
     async with serving(where, begins("Half")):
-        code, shown = await on_terminal(where, "--no-session", "go", interrupt_at="answering")
+        code, shown = await on_terminal(where, "--no-session", "go", interrupt_at="Half")
 
     assert code == 130
     assert shown.endswith("interrupted\n")
