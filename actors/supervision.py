@@ -44,10 +44,12 @@ async def supervise(children: Sequence[ChildSpec]) -> None:
     """Runs the children until all have returned. Raises RestartLimit when one keeps crashing."""
     if not children:
         return
+    limit: RestartLimit | None = None
     try:
         await _level(children, 0, deque())
     except* RestartLimit as group:
         limit = _first(group)
+    if limit is not None:  # raised in the clause itself, some releases of Python put it into a group of its own
         raise limit from limit.__cause__
 
 
