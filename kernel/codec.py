@@ -173,6 +173,9 @@ decode_envelope: Final = msgspec.json.Decoder(Envelope).decode
 ENVELOPE_FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 """What a decoder of msgspec may raise for bytes that another decoder may still be able to read."""
 
+DEPTH_MAX: Final = 900
+"""Levels of arrays and objects in a value: what Python 3.11 still reads, and far more than anybody writes."""
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -323,14 +326,22 @@ def line(value: Any) -> bytes:
 def loads(data: bytes) -> Json:
     """The JSON value of `data`: plain dicts and lists. Raises MalformedJson with the reason.
 
-    Invalid UTF-8 reads as U+FFFD (SES-5), lone surrogates are kept, the last duplicate key wins.
+    Invalid UTF-8 reads as U+FFFD (SES-5), lone surrogates are kept, the last duplicate key wins. More than
+    `DEPTH_MAX` levels are refused: how many a parser can read differs between releases of Python.
     """
+    value = _loads(data)
+    if may_be_deep(data) and _is_deeper_than(value, DEPTH_MAX):
+        raise MalformedJson("nested too deeply")
+    return value
+
+
+def _loads(data: bytes) -> Json:
     try:
         return msgspec.json.decode(data)
     except ENVELOPE_FAULTS:
         pass
     try:
-        value = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
+        value: Json = json.loads(data.decode("utf-8", "replace"), parse_constant=_refuse_constant)
     except RecursionError:
         raise MalformedJson("nested too deeply") from None
     except ValueError as error:
@@ -338,6 +349,21 @@ def loads(data: bytes) -> Json:
     if _has_infinity(value):
         raise MalformedJson("a number is beyond the finite range")
     return value
+
+
+def may_be_deep(data: bytes) -> bool:
+    """Whether `data` has enough brackets for more than `DEPTH_MAX` levels."""
+    return len(data) > 2 * DEPTH_MAX and data.count(b"[") + data.count(b"{") > DEPTH_MAX
+
+
+def _is_deeper_than(value: Json, levels: int) -> bool:
+    """Without recursion, so that no depth is too much for it."""
+    row: list[Json] = [value]
+    for _ in range(levels):
+        row = [item for each in row if isinstance(each, (dict, list)) for item in (each.values() if isinstance(each, dict) else each)]
+        if not row:
+            return False
+    return any(isinstance(each, (dict, list)) for each in row)
 
 
 def _refuse_constant(name: str) -> Json:

@@ -214,6 +214,7 @@ def _scan_lines(data: bytes, start: int, number: int, scan: _Scan, diagnostics: 
     """Fills the columns. The one hot loop of opening: 1 µs per line, so it is written flat."""
     view, find, size = memoryview(data), data.find, len(data)
     decode, faults, kinds_of_roles = codec.decode_envelope, codec.ENVELOPE_FAULTS, ROLE_KINDS
+    suspicious = 2 * codec.DEPTH_MAX  # bytes; the envelope skips what is nested in a line, so it does not see how deeply
     offsets, ids, above, kinds = scan.offsets.append, scan.ids.append, scan.above.append, scan.kinds.append
     while start < size:
         number += 1
@@ -221,6 +222,8 @@ def _scan_lines(data: bytes, start: int, number: int, scan: _Scan, diagnostics: 
         if end < 0:
             end = size
         try:
+            if end - start > suspicious and codec.may_be_deep(data[start:end]):
+                raise RecursionError
             envelope = decode(view[start:end])
         except faults:
             _scan_odd_line(data[start:end], start, number, scan, diagnostics)

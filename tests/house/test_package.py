@@ -29,8 +29,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _build(project, folder / "sdist", "--sdist")
     _build(project, folder / "from_tree", "--wheel")
     with tarfile.open(_only(folder / "sdist")) as archive:
-        # The first releases of Python 3.11 have no filters; the archive is our own.
-        archive.extractall(folder / "unpacked", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        # What `filter="data"` does, also on the first releases of Python 3.11, which have no such argument.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder / "unpacked")
     _build(_only(folder / "unpacked"), folder / "from_sdist", "--wheel")
     return folder
 

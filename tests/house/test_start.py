@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.house.sources import ROOT, files
+from tests.house.sources import files
 
 LATE: Final = ("mcp", "pydantic", "httpx2", "jsonschema", "asyncio", "importlib.metadata")
 """Loaded at first use: together half a second of start-up, for what many programs never do."""
@@ -16,9 +17,9 @@ DOORS: Final = ["camshaft", *(f"camshaft.{file[:-3].replace('/', '.')}" for file
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", DOORS)
-def test_importing_a_public_door_loads_nothing_for_later(module: str) -> None:
+def test_importing_a_public_door_loads_nothing_for_later(module: str, tmp_path: Path) -> None:
     program = f"import sys, {module}; print(*[name for name in {LATE!r} if name in sys.modules])"
 
-    shown = subprocess.run([sys.executable, "-c", program], cwd=ROOT.parent, capture_output=True, text=True, check=True)
+    shown = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
 
     assert shown.stdout.split() == []

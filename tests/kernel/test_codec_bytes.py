@@ -36,6 +36,7 @@ JSON = st.recursive(
         b'{"a":1}{"b":2}',
         b"{'a':1}",
         b"[" * 5000 + b"]" * 5000,
+        b"[" * (codec.DEPTH_MAX + 1) + b"]" * (codec.DEPTH_MAX + 1),
     ],
 )
 def test_what_is_no_json_is_refused_with_a_reason(data: bytes) -> None:
@@ -57,6 +58,7 @@ def test_what_is_no_json_is_refused_with_a_reason(data: bytes) -> None:
         (b'"\xe2\x80\xa8"', "\u2028"),
         (b"1e2", 100.0),
         (b"[" * 400 + b"]" * 400, None),
+        (b"[" + b"[]," * 5000 + b"[]]", [[]] * 5001),
     ],
 )
 def test_difficult_json_is_read_exactly(data: bytes, value: object) -> None:
