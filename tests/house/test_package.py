@@ -55,7 +55,6 @@ def test_the_wheel_says_that_it_is_typed_and_under_which_licence(built: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (ROOT / "src/camshaft/__main__.py").exists(), reason="there is no command line yet")
 def test_the_demo_runs_from_the_wheel_in_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv/bin/python"
