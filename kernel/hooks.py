@@ -91,6 +91,38 @@ from camshaft.kernel.hook_merges import (
     show_transcript,
     show_turn,
 )
+from camshaft.kernel.session_events import (
+    CacheWarmingDecisionEvent,
+    CacheWarmingDecisionResult,
+    CancelResult,
+    McpServersChangeEvent,
+    ProjectTrustEvent,
+    ProjectTrustResult,
+    ResourcesDiscoverEvent,
+    ResourcesDiscoverResult,
+    SessionBeforeCompactEvent,
+    SessionBeforeCompactResult,
+    SessionBeforeForkEvent,
+    SessionBeforeSwitchEvent,
+    SessionBeforeTreeEvent,
+    SessionBeforeTreeResult,
+    SessionCompactEvent,
+    SessionTreeEvent,
+    UiPromptEndEvent,
+    UiPromptStartEvent,
+    UserBashEvent,
+    UserBashResult,
+)
+from camshaft.kernel.session_merges import (
+    block_user_bash,
+    close_before,
+    merge_before,
+    merge_cache_decision,
+    merge_discovery,
+    merge_trust,
+    merge_user_bash,
+    show_event,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -111,11 +143,25 @@ class Hook:
     awaited: bool = True
 
 
+def _gate(name: str, event: type[Any], result: type[Any]) -> Hook:
+    """A row of the four that ask before a session operation."""
+    return Hook(name=name, event=event, result=result, show=show_event, merge=merge_before, fail_closed=close_before)
+
+
 _ROWS: Final = (
+    Hook(name="project_trust", event=ProjectTrustEvent, result=ProjectTrustResult, show=show_event, merge=merge_trust),
     Hook(name="session_start", event=SessionStartEvent),
+    Hook(name="resources_discover", event=ResourcesDiscoverEvent, result=ResourcesDiscoverResult, show=show_event, merge=merge_discovery),
     Hook(name="session_shutdown", event=SessionShutdownEvent),
     Hook(name="session_info_changed", event=SessionInfoChanged, awaited=False),
+    _gate("session_before_switch", SessionBeforeSwitchEvent, CancelResult),
+    _gate("session_before_fork", SessionBeforeForkEvent, CancelResult),
+    _gate("session_before_compact", SessionBeforeCompactEvent, SessionBeforeCompactResult),
+    Hook(name="session_compact", event=SessionCompactEvent),
     Hook(name="session_compact_failed", event=SessionCompactFailedEvent),
+    _gate("session_before_tree", SessionBeforeTreeEvent, SessionBeforeTreeResult),
+    Hook(name="session_tree", event=SessionTreeEvent),
+    Hook(name="mcp_servers_change", event=McpServersChangeEvent, awaited=False),
     Hook(
         name="input",
         event=InputEvent,
@@ -194,8 +240,24 @@ _ROWS: Final = (
         on_cut=cut_boundary,
     ),
     Hook(name="agent_settled", event=AgentSettled),
+    Hook(name="ui_prompt_start", event=UiPromptStartEvent, awaited=False),
+    Hook(name="ui_prompt_end", event=UiPromptEndEvent, awaited=False),
     Hook(name="model_select", event=ModelSelectEvent),
     Hook(name="thinking_level_select", event=ThinkingLevelSelectEvent, awaited=False),
+    Hook(
+        name="cache_warming_decision",
+        event=CacheWarmingDecisionEvent,
+        result=CacheWarmingDecisionResult,
+        merge=merge_cache_decision,
+    ),
+    Hook(
+        name="user_bash",
+        event=UserBashEvent,
+        result=UserBashResult,
+        show=show_event,
+        merge=merge_user_bash,
+        on_raise=block_user_bash,
+    ),
 )
 
 HOOKS: Final[Mapping[str, Hook]] = {row.name: row for row in _ROWS}

@@ -153,11 +153,11 @@ def test_of_two_tools_with_one_name_the_first_stays_and_the_second_owner_is_told
 
 TOOL = 'tool "t" registered by "<inline:x0>"'
 CALLS: dict[str, tuple[Any, str]] = {
-    "an unknown event": (lambda api: api.on("turn_ended", print), "there is no event 'turn_ended'; the events are session_start, "),
+    "an unknown event": (lambda api: api.on("turn_ended", print), "there is no event 'turn_ended'; the events are project_trust, "),
     "a handler that is none": (lambda api: api.on("turn_end", None), "the handler of 'turn_end' is None; expected a function"),
     "fail_closed where it means nothing": (
         lambda api: api.on("turn_end", print, fail_closed=True),
-        "'turn_end' cannot fail closed; these can: input",
+        "'turn_end' cannot fail closed; these can: session_before_switch, ",
     ),
     "a listener that is none": (lambda api: api.events.on("c", 3), "the listener of channel 'c' is 3; expected a function"),
     "a tool without a schema": (

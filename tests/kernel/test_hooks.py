@@ -1,96 +1,19 @@
 """The hook table: every row with every kind of answer, and what each merge does.
 
-The dispatcher of the extension host is used as it is, so what is tested is what runs; SUBJECTS has one subject a hook.
+The dispatcher of the extension host is used as it is, so what is tested is what runs.
 """
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import attrs
 import pytest
 
-from camshaft.actors.contexts import Generation
-from camshaft.actors.event_stream import EventStream
-from camshaft.actors.extension_host import Extension, ExtensionHost, Handler
-from camshaft.kernel import boundary, hook_events, hook_merges
-from camshaft.kernel.entries import SessionHeader
+from camshaft.kernel import hook_events
 from camshaft.kernel.hooks import HOOKS
-from camshaft.kernel.messages import AssistantMessage, TextBlock, UserMessage
-from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze
-from camshaft.kernel.prompt import PromptOptions
-from camshaft.kernel.settings import Settings
-from camshaft.kernel.state import SessionState, initial
-from camshaft.kernel.tools import SourceInfo
-from camshaft.kernel.tree import tree_of
-from tests.actors.running import simulate
-from tests.kernel.made import TIME, assistant, system, user
-
-HEADER = SessionHeader(id="s", timestamp=TIME, cwd="/")
-STATE = initial(HEADER, tree_of(entries=[user("u", None), assistant("a", "u")]), 1, (), Settings())
-GO = UserMessage(content="go", timestamp=1)
-ANSWER = AssistantMessage(content=(TextBlock(text="hi"),), api="x", provider="acme", model="m", stop_reason="stop", timestamp=2)
-
-
-@attrs.frozen
-class Bound:
-    """What the host asks of a conversation during a dispatch."""
-
-    state: SessionState = STATE
-    run_signal: None = None
-    has_sends: bool = False
-
-
-def plan() -> hook_merges.StartPlan:
-    return hook_merges.StartPlan(message=GO, prompt="go", images=None, options=PromptOptions(cwd="/"))
-
-
-def turn() -> hook_merges.TurnSubject:
-    return hook_merges.TurnSubject(
-        proposal=boundary.begin("turn_end", STATE),
-        turn_index=0,
-        message=ANSWER,
-        tool_results=(),
-        message_entry_id="a",
-        tool_result_entry_ids=(),
-        outcome="completed",
-    )
-
-
-SUBJECTS: dict[str, Callable[[], Any]] = {
-    "input": lambda: hook_merges.InputPlan(event=hook_events.InputEvent(text="go", source="interactive")),
-    "before_agent_start": plan,
-    "context": lambda: (system("sys"), GO, ANSWER),
-    "context_with_system": lambda: (system("sys"), GO, ANSWER),
-    "before_provider_headers": lambda: FrozenDict({"a": "1"}),
-    "before_provider_request": lambda: freeze({"model": "m"}),
-    "message_end": lambda: HOOKS["message_end"].event(message=GO),
-    "tool_call": lambda: hook_merges.CallGate(tool_name="t", tool_call_id="c", parent_tool_call_id=None, input=FrozenDict({"x": 1})),
-    "tool_result": lambda: hook_events.ToolResultEvent(
-        tool_name="t", tool_call_id="c", input=EMPTY, content=(TextBlock(text="x"),), structured_content=1, is_error=False
-    ),
-    "turn_end": turn,
-    "agent_before_settle": lambda: hook_merges.SettleSubject(proposal=boundary.begin("agent_before_settle", STATE), outcome="completed"),
-}
-"""Of the hooks whose answers count; the others are shown their subject as it is."""
-
-
-def told(hook: str, *functions: Any, fail_closed: bool = False) -> tuple[Any, list[str]]:
-    """The subject after handlers, and what was reported."""
-    host = ExtensionHost(EventStream(), lambda: 5, Generation(1))
-    runtime: Any = Bound()
-    host._runtime = runtime
-    for number, function in enumerate(functions):
-        info = SourceInfo(path=f"x{number}", source="inline")
-        host.extensions.append(Extension(f"x{number}", f"x{number}", info, handlers=(Handler(hook, function, fail_closed),)))
-    host.rebuild()
-    subject = simulate(host.dispatch, hook, SUBJECTS.get(hook, lambda: None)())
-    return subject, [f"{each.extension_path}: {each.error}" for each in host.errors]
-
-
-def fails(*_: Any) -> Any:
-    raise ValueError("bad")
-
+from camshaft.kernel.messages import TextBlock
+from tests.kernel.dispatching import ANSWER, GO, SUBJECTS, fails, told
+from tests.kernel.made import system
 
 ANSWERS: dict[str, Any] = {
     "nothing": lambda *_: None,
@@ -102,7 +25,13 @@ ANSWERS: dict[str, Any] = {
 KEEPS = {"nothing", "an empty dict"}
 ANYTHING = {"before_provider_headers", "before_provider_request"}
 """Hooks that take any value for an answer; the first ignores it, the second sends it."""
+ASKS_FOR_MORE = {
+    ("project_trust", "nothing"),
+    *product(["project_trust", "cache_warming_decision", "user_bash"], ["an empty dict"]),
+}
+"""Cells where saying too little is a mistake: these answers have a part that must be there."""
 CHANGES = {
+    *product(["user_bash"], ["an empty dict", "an unknown key", "a wrong type", "a raise"]),
     *product(["tool_call"], ["an unknown key", "a wrong type", "a raise"]),
     *product(["before_provider_request"], ["an empty dict", "an unknown key", "a wrong type"]),
 }
@@ -121,7 +50,7 @@ def test_what_every_kind_of_answer_does_to_every_hook(hook: str, answer: str) ->
     after, reports = told(hook, ANSWERS[answer])
 
     takes = HOOKS[hook].result is not None and hook not in ANYTHING
-    is_bad = answer == "a raise" or (takes and answer not in KEEPS)
+    is_bad = answer == "a raise" or (takes and answer not in KEEPS) or (hook, answer) in ASKS_FOR_MORE
     assert [report[:4] for report in reports] == ["x0: "] * is_bad
     assert (_plain(after) != _plain(before)) == ((hook, answer) in CHANGES)
 
@@ -133,8 +62,20 @@ def _plain(subject: Any) -> Any:
 
 
 def test_which_hooks_fail_closed_are_not_waited_for_or_commit_nothing_when_cut() -> None:
-    assert [name for name, row in HOOKS.items() if row.fail_closed is not None] == ["input"]
-    assert [name for name, row in HOOKS.items() if not row.awaited] == ["session_info_changed", "thinking_level_select"]
+    assert [name for name, row in HOOKS.items() if row.fail_closed is not None] == [
+        "session_before_switch",
+        "session_before_fork",
+        "session_before_compact",
+        "session_before_tree",
+        "input",
+    ]
+    assert [name for name, row in HOOKS.items() if not row.awaited] == [
+        "session_info_changed",
+        "mcp_servers_change",
+        "ui_prompt_start",
+        "ui_prompt_end",
+        "thinking_level_select",
+    ]
     assert [name for name, row in HOOKS.items() if row.on_cut is not None] == ["turn_end", "agent_before_settle"]
 
 
