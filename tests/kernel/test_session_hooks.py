@@ -1,6 +1,5 @@
 """How answers merge before session operations, at user commands, and where the host asks extensions to decide."""
 
-
 import pytest
 
 from camshaft.kernel import session_events
