@@ -1,4 +1,4 @@
-"""Extensions of one session: loading them, what they registered, and calling their handlers.
+"""Extensions of one session: what they registered, and calling their handlers.
 
 Why this is harder than it looks. Extensions are strangers: they hang, raise, register while
 they are being called, and keep their API after their time. So the registrations are a value
@@ -21,8 +21,8 @@ import trio
 from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now, is_awaitable
 from camshaft.actors.contexts import CommandContext, ExtensionContext, Generation
 from camshaft.actors.event_stream import EventStream
-from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError, setup_of
-from camshaft.actors.places import located, place_of
+from camshaft.actors.loading import LoadError
+from camshaft.actors.places import place_of
 from camshaft.actors.runtime import CommandInfo, Runtime
 from camshaft.kernel import codec
 from camshaft.kernel.events import Event, ExtensionErrorEvent
@@ -90,42 +90,6 @@ class ExtensionHost:
     _mailbox: deque[tuple[str, Any]] = attrs.field(factory=deque)
     _draining: bool = False
     _drained: trio.Event = attrs.field(factory=trio.Event)
-
-    # -- loading -------------------------------------------------------------------------
-
-    async def load(self, sources: Sequence[ExtensionSource | InlineExtension], cwd: str, api_for: Callable[[Extension], Any]) -> None:
-        """Runs every factory, one after the other (EXT-20); a failing one is dropped as a whole (EXT-24)."""
-        for source in sources:
-            found = setup_of(source, cwd)
-            if isinstance(found, LoadError):
-                self.load_errors.append(found)
-                continue
-            path, setup = found
-            inline = isinstance(source, InlineExtension)
-            info = SourceInfo(path=path, source="inline" if inline else "cli")
-            extension = Extension(path=path, name=source.name if isinstance(source, InlineExtension) else path, source_info=info)
-            self.extensions.append(extension)
-            outcome = await guard(setup, api_for(extension))
-            if isinstance(outcome, Failure):
-                self._drop(extension, outcome, inline)
-        self.rebuild()
-        self._report_conflicts()
-
-    def _drop(self, extension: Extension, failure: Failure, inline: bool) -> None:
-        extension.failed = True
-        self.extensions.remove(extension)
-        text = failure.text if inline else f"Failed to load extension: {located(failure.error, failure.text, extension.path)}"
-        place = place_of(failure.error) if inline else None
-        self.load_errors.append(LoadError(path=extension.path, error=text, place=place))
-
-    def _report_conflicts(self) -> None:
-        """A tool name of two extensions: the first wins, the later one is told (EXT-30)."""
-        owners: dict[str, str] = {}
-        for extension in self.extensions:
-            for name in extension.tools:
-                if name in owners:
-                    self.load_errors.append(LoadError(path=extension.path, error=f'Tool "{name}" conflicts with {owners[name]}'))
-                owners.setdefault(name, extension.path)
 
     def bind(self, runtime: Runtime, nursery: trio.Nursery) -> None:
         """From here on actions work, and extensions may run tasks (EXT-23)."""

@@ -38,6 +38,7 @@ from camshaft.actors.errors import (
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
 from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
 from camshaft.actors.extension_host import Extension, ExtensionHost
+from camshaft.actors.extension_loading import Loader
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
 from camshaft.actors.kernel_block import KernelBlock
@@ -222,7 +223,7 @@ class Kernel:
         def api_for(extension: Extension) -> ExtensionAPI:
             return ExtensionAPI(extension, host, host.generation, cwd)
 
-        await host.load(options.extensions, cwd, api_for)
+        await Loader(host, cwd, api_for).load(options.extensions)
         seat = Seat(
             SeatParts(
                 world=self.world,
