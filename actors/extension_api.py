@@ -11,7 +11,8 @@ import attrs
 
 from camshaft.actors.contexts import Generation
 from camshaft.actors.errors import CamshaftError
-from camshaft.actors.extension_host import Command, Extension, ExtensionHost, Handler
+from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.registrations import Command, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime, ToolInfo
 from camshaft.kernel import codec
 from camshaft.kernel.errors import CodecError

@@ -23,6 +23,7 @@ from camshaft.actors.contexts import CommandContext, ExtensionContext, Generatio
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.loading import LoadError
 from camshaft.actors.places import place_of
+from camshaft.actors.registrations import Command, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime
 from camshaft.kernel import codec
 from camshaft.kernel.events import Event, ExtensionErrorEvent
@@ -34,40 +35,6 @@ ERRORS_KEPT_MAX: Final = 100
 """Last extension errors kept for inspection (ERR-1)."""
 
 _CUT: Final = "the handler was ended by force, because an abort was requested and it did not stop"
-
-
-@attrs.frozen(eq=False)
-class Handler:
-    """One registration of one function; compared by identity."""
-
-    hook: str
-    function: Callable[..., Any]
-    fail_closed: bool
-
-
-@attrs.frozen(kw_only=True)
-class Command:
-    """A registered command."""
-
-    name: str
-    handler: Callable[..., Any]
-    description: str | None = None
-    complete: Callable[[str], Any] | None = None
-
-
-@attrs.define(eq=False)
-class Extension:
-    """One loaded extension and everything it registered."""
-
-    path: str
-    name: str
-    source_info: SourceInfo
-    handlers: tuple[Handler, ...] = ()
-    tools: Mapping[str, ToolDefinition] = attrs.field(factory=dict)
-    commands: Mapping[str, Command] = attrs.field(factory=dict)
-    listeners: tuple[tuple[str, Callable[..., Any]], ...] = ()
-    """Bus subscriptions: channel and handler."""
-    failed: bool = False
 
 
 @attrs.define(eq=False)

@@ -12,9 +12,10 @@ from typing import Any
 import attrs
 
 from camshaft.actors.actor import Failure, guard
-from camshaft.actors.extension_host import Extension, ExtensionHost
+from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError, setup_of
 from camshaft.actors.places import located, place_of
+from camshaft.actors.registrations import Extension
 from camshaft.kernel.tools import SourceInfo
 
 

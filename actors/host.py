@@ -37,7 +37,7 @@ from camshaft.actors.errors import (
 )
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
 from camshaft.actors.extension_api import ExtensionAPI, ExtensionMisuse
-from camshaft.actors.extension_host import Extension, ExtensionHost
+from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.extension_loading import Loader
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
@@ -48,6 +48,7 @@ from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surr
 from camshaft.actors.options import Limits, OpenOptions, require_folder, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.registrations import Extension
 from camshaft.actors.rest import Rest
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel

@@ -7,7 +7,8 @@ import attrs
 
 from camshaft.actors.contexts import Generation
 from camshaft.actors.event_stream import EventStream
-from camshaft.actors.extension_host import Extension, ExtensionHost, Handler
+from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.registrations import Extension, Handler
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import boundary, hook_events, hook_merges, session_events, session_merges
 from camshaft.kernel.entries import SessionHeader
