@@ -27,7 +27,7 @@ from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import Provider
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
-from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, CallOutcome, ToolExecutor
+from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, ToolExecutor
 from camshaft.kernel import boundary, events, hook_events, hook_merges, retries
 from camshaft.kernel.boundary import BoundaryKind, Proposal
 from camshaft.kernel.commands import (
@@ -63,7 +63,7 @@ from camshaft.kernel.run_data import Do, Last, On, Pending, Row, Run, State, Vie
 from camshaft.kernel.run_guards import retryable
 from camshaft.kernel.starting import Beginning, WantedPrompt, prompt_patch, starting_messages, wanted_prompt, with_tool_patch
 from camshaft.kernel.state import Commit, Queued, SessionState
-from camshaft.kernel.tools import RegisteredTool, is_sequential, with_active
+from camshaft.kernel.tools import CallOutcome, RegisteredTool, is_sequential, with_active
 
 CANCELLED_TEXT: Final = "Retry cancelled"
 

@@ -8,17 +8,19 @@ def setup(api):
     api.on("turn_end", on_turn_end)
 """
 
-from camshaft.actors.contexts import CommandContext, ExtensionContext, OnlyInCommands, SessionView, StaleContext, ToolContext
+from camshaft.actors.contexts import CommandContext, ExtensionContext, ToolContext
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.extension_api import Bus, ExtensionAPI, ExtensionMisuse
 from camshaft.actors.field_docs import show_fields
+from camshaft.actors.generation import OnlyInCommands, StaleContext
+from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.ports.clock import Clock, Ids
 from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedPath
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
 from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processes
 from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestHooks, RequestOptions
 from camshaft.actors.runtime import CommandInfo, ToolInfo
-from camshaft.actors.tool_executor import CallOutcome
+from camshaft.actors.session_view import SessionView
 from camshaft.actors.world import World
 from camshaft.kernel.boundary import BoundaryContext, BoundaryResult
 from camshaft.kernel.codec import decode_entry, decode_message, dumps, encode, loads
@@ -152,7 +154,19 @@ from camshaft.kernel.stream import (
     ToolCallStarted,
 )
 from camshaft.kernel.thawed import Thawed, frozen, thawed
-from camshaft.kernel.tools import Annotations, ExecutionMode, Exposure, Namespace, OnUpdate, Signal, SourceInfo, ToolDefinition, ToolResult
+from camshaft.kernel.tools import (
+    Annotations,
+    CallOutcome,
+    ExecutionMode,
+    Exposure,
+    Namespace,
+    OnUpdate,
+    Signal,
+    SourceInfo,
+    ToolDefinition,
+    ToolResult,
+)
+from camshaft.kernel.tree_nodes import TreeNode
 from camshaft.kernel.truncate import (
     LINES_MAX,
     OUTPUT_BYTES_MAX,
@@ -268,6 +282,7 @@ __all__ = [
     "MessageEndResult",
     "Model",
     "ModelMessage",
+    "ModelRegistry",
     "ModelRequest",
     "ModelSelectEvent",
     "NO_USAGE",
@@ -290,6 +305,7 @@ __all__ = [
     "Replacement",
     "RequestHooks",
     "RequestOptions",
+    "ScopedModel",
     "SessionCompactFailedEvent",
     "SessionHeader",
     "SessionShutdownEvent",
@@ -328,6 +344,7 @@ __all__ = [
     "ToolResultEvent",
     "ToolResultMessage",
     "ToolResultPatch",
+    "TreeNode",
     "Truncation",
     "TurnEndEvent",
     "TurnStartEvent",

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.contexts import Generation
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.generation import Generation
 from camshaft.actors.registrations import Command, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime, ToolInfo
 from camshaft.kernel import codec

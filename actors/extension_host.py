@@ -19,8 +19,9 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now, is_awaitable
-from camshaft.actors.contexts import CommandContext, ExtensionContext, Generation
+from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
+from camshaft.actors.generation import Generation
 from camshaft.actors.loading import LoadError
 from camshaft.actors.places import place_of
 from camshaft.actors.registrations import Command, Extension, Handler
@@ -238,7 +239,8 @@ class ExtensionHost:
         found = self.commands().get(name)
         if found is None:
             return False
-        outcome = await guard(found[1].handler, arguments, CommandContext(self.context(), wait_idle))
+        assert self._runtime is not None
+        outcome = await guard(found[1].handler, arguments, CommandContext(self._runtime, self.generation, wait_idle))
         if isinstance(outcome, Failure):
             self.report_failure(f"command:{name}", "command", outcome, found[0].path)
         if self._runtime is not None and self._runtime.has_sends:

@@ -21,7 +21,6 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Failure, Limbo, guard
-from camshaft.actors.contexts import Generation
 from camshaft.actors.errors import (
     CamshaftError,
     CommandRefused,
@@ -41,9 +40,11 @@ from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.extension_loading import Loader
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
+from camshaft.actors.generation import Generation
 from camshaft.actors.kernel_block import KernelBlock
 from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
 from camshaft.actors.logs.port import Loaded, Log
+from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
 from camshaft.actors.options import Limits, OpenOptions, require_folder, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
@@ -125,6 +126,7 @@ __all__ = [
     "MessageStart",
     "MessageUpdate",
     "MissingWorkingDirectory",
+    "ModelRegistry",
     "NO_MODEL_TEXT",
     "NewSession",
     "NotASession",
@@ -134,6 +136,7 @@ __all__ = [
     "Provider",
     "QueueUpdate",
     "Receipt",
+    "ScopedModel",
     "Seat",
     "SeatClosed",
     "SessionExists",
@@ -240,6 +243,9 @@ class Kernel:
                 abort_grace_s=self.limits.abort_grace_s,
                 continuations_max=self.limits.continuations_max,
                 found=_found(loaded),
+                scoped_models=tuple(options.scoped_models),
+                is_project_trusted=options.project_trusted,
+                on_shutdown=options.on_shutdown,
             )
         )
         host.bind(seat, self._nursery)

@@ -7,7 +7,7 @@ the middle of something.
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, get_args
 
 import attrs
@@ -16,6 +16,7 @@ from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.event_stream import LISTENER_EXPECTED, Listener, is_listener
 from camshaft.actors.loading import ExtensionSource, InlineExtension
 from camshaft.actors.logs.port import Durability
+from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
 from camshaft.actors.providers import Provider
 from camshaft.actors.signal import ABORT_GRACE_S
@@ -67,6 +68,8 @@ class OpenOptions:
     """Files with instructions for the project."""
     model: str | None = None
     """`provider/id`, or an id only one provider has."""
+    scoped_models: tuple[ScopedModel, ...] = ()
+    """The models that are cycled through; empty: all that can be used (SDK-13)."""
     thinking_level: str | None = None
     """One of THINKING_LEVELS; None: the session's, else the settings', else `medium` (MOD-97)."""
     durability: Durability = "commit"
@@ -79,6 +82,12 @@ class OpenOptions:
     """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
     mode: str = "embedded"
     """How the host shows things; extensions read it."""
+    flags: Mapping[str, bool | str] = attrs.field(factory=dict)
+    """Values of flags that extensions register, by name; what is missing has its default (API-7)."""
+    project_trusted: bool = True
+    """Whether the files of `cwd` may decide what runs; extensions read it."""
+    on_shutdown: Callable[[], None] | None = None
+    """Called when an extension asks the host to end; the host decides when (CTXT-6). None: nothing happens."""
 
 
 def require_valid(options: OpenOptions) -> None:
@@ -115,6 +124,10 @@ def _is_extension(value: object) -> bool:
     if isinstance(value, InlineExtension):
         return callable(value.setup)
     return isinstance(value, ExtensionSource) and isinstance(value.path, str)
+
+
+def _are_flags(value: object) -> bool:
+    return isinstance(value, Mapping) and all([isinstance(name, str) and isinstance(each, bool | str) for name, each in value.items()])
 
 
 def _one(is_right: Callable[[Any], bool], expected: str) -> Check:
@@ -170,11 +183,15 @@ CHECKS: Final[dict[str, Check]] = {
     "append_system_prompt": _each(_is_text, "a text"),
     "context_files": _each(lambda value: isinstance(value, ContextFile), "ContextFile(path=..., content=...)"),
     "model": _optional(_is_text, "a text like 'provider/id'"),
+    "scoped_models": _each(lambda value: isinstance(value, ScopedModel), "ScopedModel(model=...)"),
     "thinking_level": _choice(*THINKING_LEVELS, None),
     "durability": _choice(*get_args(Durability)),
     "resume": _choice("report"),
     "listeners": _each(is_listener, LISTENER_EXPECTED),
     "override_cwd": _one(lambda value: isinstance(value, bool), "true or false"),
     "mode": _one(_is_text, "a text"),
+    "flags": _one(_are_flags, "a dict of flag names and values, which are true, false or a text"),
+    "project_trusted": _one(lambda value: isinstance(value, bool), "true or false"),
+    "on_shutdown": _optional(callable, "a function without arguments"),
 }
 """What each option may be."""

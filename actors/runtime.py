@@ -9,14 +9,17 @@ from typing import Any, Protocol
 
 import attrs
 
+from camshaft.actors.model_registry import ScopedModel
+from camshaft.actors.providers import Provider
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.world import World
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
+from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import RegisteredTool, ToolDefinition
+from camshaft.kernel.tools import CallOutcome, RegisteredTool, ToolDefinition
 
 
 @attrs.frozen(kw_only=True)
@@ -85,6 +88,29 @@ class Runtime(Protocol):
         ...
 
     @property
+    def providers(self) -> tuple[Provider, ...]:
+        """Who serves the models, those of extensions included."""
+        ...
+
+    @property
+    def scoped_models(self) -> tuple[ScopedModel, ...]:
+        """The models that are cycled through; empty: all that can be used."""
+        ...
+
+    @property
+    def is_project_trusted(self) -> bool:
+        """Whether the files of the working directory may decide what runs."""
+        ...
+
+    def shutdown(self) -> None:
+        """Ask the host to end (CTXT-6)."""
+        ...
+
+    def prompt_options(self) -> PromptOptions:
+        """The base options of the system prompt."""
+        ...
+
+    @property
     def system_prompt(self) -> str:
         """The effective prompt text (CTXT-2)."""
         ...
@@ -146,6 +172,6 @@ class Runtime(Protocol):
         """What can be called by name."""
         ...
 
-    async def execute_nested(self, caller: Any, name: str, arguments: Any, signal: Any, on_update: Any) -> Any:
+    async def execute_nested(self, caller: Any, name: str, arguments: Any, signal: Any, on_update: Any) -> CallOutcome:
         """Run a callable tool for the call `caller` (NEST)."""
         ...

@@ -25,13 +25,14 @@ from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
 from camshaft.actors.flights import Disposition, Flights, Receipt
 from camshaft.actors.loading import LoadError
+from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused, Prompts
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.sends import Sends
 from camshaft.actors.signal import AbortSignal
-from camshaft.actors.tool_executor import CallOutcome, ToolExecutor
+from camshaft.actors.tool_executor import ToolExecutor
 from camshaft.actors.world import World
 from camshaft.kernel import hook_events
 from camshaft.kernel.commands import (
@@ -56,7 +57,7 @@ from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import RegisteredTool, Signal, ToolDefinition, after_registration, with_active
+from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
 
 SHUTDOWN_S: Final = 5.0
 """Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
@@ -165,6 +166,16 @@ class Seat:
     def providers(self) -> tuple[Provider, ...]:
         """The model providers."""
         return self._parts.providers
+
+    @property
+    def scoped_models(self) -> tuple[ScopedModel, ...]:
+        """The models that are cycled through; empty: all that can be used."""
+        return self._parts.scoped_models
+
+    @property
+    def is_project_trusted(self) -> bool:
+        """Whether the files of the working directory may decide what runs."""
+        return self._parts.is_project_trusted
 
     @property
     def session_file(self) -> str | None:
@@ -305,6 +316,11 @@ class Seat:
     async def wait_idle(self) -> None:
         """Returns when no run is active, at once if none is. Raises SelfWait from inside a run."""
         await self._flights.wait_idle()
+
+    def shutdown(self) -> None:
+        """Asks the host to end when no run is active any more; nothing where the host has no such wish (CTXT-6)."""
+        if self._parts.on_shutdown is not None:
+            self._parts.on_shutdown()
 
     # -- messages of extensions ----------------------------------------------------------
 

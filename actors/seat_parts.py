@@ -1,5 +1,7 @@
 """What a conversation is made of, handed to everything that acts in it."""
 
+from collections.abc import Callable
+
 import attrs
 import trio
 
@@ -7,6 +9,7 @@ from camshaft.actors.actor import Limbo
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.providers import Provider, provider_of
 from camshaft.actors.rest import Rest
 from camshaft.actors.session import SessionActor
@@ -38,6 +41,9 @@ class SeatParts:
     continuations_max: int | None
     rest: Rest
     found: tuple[DiagnosticEvent, ...] = ()
+    scoped_models: tuple[ScopedModel, ...] = ()
+    is_project_trusted: bool = True
+    on_shutdown: Callable[[], None] | None = None
 
     @property
     def state(self) -> SessionState:

@@ -39,7 +39,7 @@ from camshaft.kernel.messages import ToolCall, ToolResultMessage
 from camshaft.kernel.nested import Nest, NestedEnd
 from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
 from camshaft.kernel.records import PlannedCall
-from camshaft.kernel.tools import Execute, RegisteredTool, Signal, ToolResult, callable_names
+from camshaft.kernel.tools import CallOutcome, Execute, RegisteredTool, Signal, ToolResult, callable_names
 from camshaft.kernel.usage import add_usage
 
 ABORTED_TEXT: Final = "Operation aborted"
@@ -50,19 +50,6 @@ TRUNCATED_TEXT: Final = (
 )
 LOST_TEXT: Final = "The tool was interrupted; whether it had an effect is unknown"
 FINISHED_TEXT: Final = "The call {} has finished; it can make no more calls"
-
-
-@attrs.frozen(kw_only=True)
-class CallOutcome:
-    """How one call ended."""
-
-    tool_call: ToolCall
-    result: ToolResult
-    is_error: bool
-    duration_ms: int | None = None
-    """Whole ms of `execute`; None if it did not run (TOOL-8)."""
-    nested_calls: FrozenDict | None = None
-    """Record of the calls a model-issued call made (NEST-8)."""
 
 
 @attrs.define(eq=False)
@@ -245,13 +232,9 @@ class ToolExecutor:
         """The tool's own result, and whether it is an error (TOOL-25, TOOL-27)."""
         call = ready.call
         updates = Updates(call.call, call.parent_id, self._host, self._stream, self._nursery, call.on_update)
-        context = ToolContext(
-            self._host.context(),
-            call.call.id,
-            call.signal,
-            self._host.runtime,  # type: ignore[arg-type]  # tools run only once bound
-            call,
-        )
+        runtime = self._host.runtime
+        assert runtime is not None, "tools run only once bound"
+        context = ToolContext(runtime, self._host.generation, call.call.id, call.signal, call)
         run_signal = call.signal if isinstance(call.signal, AbortSignal) else AbortSignal()
         with run_signal.bounded() as bounds:
             outcome = await self._limbo.run(

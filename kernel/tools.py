@@ -41,6 +41,19 @@ class ToolResult:
     """Fields that the tool wrote out as null, by their JSON names: shown as null, not as missing (MSG-3)."""
 
 
+@attrs.frozen(kw_only=True)
+class CallOutcome:
+    """How one call ended."""
+
+    tool_call: ToolCall
+    result: ToolResult
+    is_error: bool
+    duration_ms: int | None = None
+    """Whole ms of `execute`; None if it did not run (TOOL-8)."""
+    nested_calls: FrozenDict | None = None
+    """Record of the calls a model-issued call made (NEST-8)."""
+
+
 class Signal(Protocol):
     """A cooperative request to stop: it has a flag and can be awaited, and forces nothing."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from camshaft.actors.contexts import OnlyInCommands, StaleContext
+from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.host import ExtensionMisuse, ExtensionSource, LoadError
 from camshaft.extensions_std.providers.scripted import assistant, tool_call
 from camshaft.kernel.boundary import BoundaryResult

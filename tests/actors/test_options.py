@@ -39,12 +39,16 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "append_system_prompt": ("be brief", "append_system_prompt is 'be brief'; expected a tuple"),
     "context_files": (("AGENTS.md",), "context_files[0] is 'AGENTS.md'; expected ContextFile(path=..., content=...)"),
     "model": (3, "model is 3; expected a text like 'provider/id', or None"),
+    "scoped_models": (("openai/x",), "scoped_models[0] is 'openai/x'; expected ScopedModel(model=...)"),
     "thinking_level": ("most", "thinking_level is 'most'; expected one of 'off', 'minimal', "),
     "durability": ("always", "durability is 'always'; expected one of 'commit', 'settle', 'none'"),
     "resume": ("continue", "resume is 'continue'; expected one of 'report'"),
     "listeners": ((waits,), "expected a plain function"),
     "override_cwd": ("yes", "override_cwd is 'yes'; expected true or false"),
     "mode": (None, "mode is None; expected a text"),
+    "flags": ({"plan": 3}, "flags is {'plan': 3}; expected a dict of flag names and values, which are true, false or a text"),
+    "project_trusted": ("yes", "project_trusted is 'yes'; expected true or false"),
+    "on_shutdown": ("quit", "on_shutdown is 'quit'; expected a function without arguments, or None"),
 }
 
 

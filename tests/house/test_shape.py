@@ -16,6 +16,7 @@ ABSTRACT: Final = {"Protocol", "Generic", "Enum", "StrEnum", "IntEnum", "NamedTu
 """Bases without behaviour of ours."""
 INHERITS: Final = {
     ("kernel/persistent.py", "dict"): "encoders and isinstance must take a FrozenDict for a dict",
+    ("actors/contexts.py", "ExtensionContext"): "an editor must see every member of a tool's and a command's context",
     ("kernel/codec.py", "Struct"): "msgspec decodes into subclasses of its Struct",
     ("kernel/view.py", "Sequence"): "everybody must take a view for the sequence that it is",
     ("kernel/session_file.py", "Struct"): "msgspec decodes into subclasses of its Struct",

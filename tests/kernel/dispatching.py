@@ -5,9 +5,9 @@ from typing import Any
 
 import attrs
 
-from camshaft.actors.contexts import Generation
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.generation import Generation
 from camshaft.actors.registrations import Extension, Handler
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import boundary, hook_events, hook_merges, session_events, session_merges
