@@ -26,7 +26,7 @@ import attrs
 from camshaft.kernel import codec, edits, estimates
 from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import AppendCompaction, CommitBatch
-from camshaft.kernel.compactions import compaction_entry
+from camshaft.kernel.compaction import compaction_entry
 from camshaft.kernel.entries import (
     CompactionDraft,
     ContextEditDraft,

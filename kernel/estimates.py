@@ -35,6 +35,7 @@ from camshaft.kernel.messages import (
 )
 from camshaft.kernel.persistent import EMPTY, Json
 from camshaft.kernel.projection import ContextEntry, Projection
+from camshaft.kernel.settings import CompactionSettings
 
 CHARACTERS_PER_TOKEN: Final = 4
 POINT_MIN: Final = -6
@@ -314,6 +315,17 @@ def compaction_limits(settings: Mapping[str, Json], reference: str | None = None
         reserve_tokens=limit("reserveTokens", RESERVE_TOKENS),
         keep_recent_tokens=limit("keepRecentTokens", KEEP_RECENT_TOKENS),
     )
+
+
+def limits_for(settings: CompactionSettings, reference: str | None) -> CompactionLimits:
+    """The limits of a session's settings for the selected model `provider/id`. Raises BadSetting for a bad override."""
+    raw = {
+        "enabled": settings.enabled,
+        "reserveTokens": settings.reserve_tokens,
+        "keepRecentTokens": settings.keep_recent_tokens,
+        "modelOverrides": settings.model_overrides,
+    }
+    return compaction_limits(raw, reference)
 
 
 def compaction_due(tokens: int, context_window: int, limits: CompactionLimits) -> bool:

@@ -53,6 +53,16 @@ class CompactionSettings:
 
 
 @attrs.frozen(kw_only=True)
+class BranchSummarySettings:
+    """What is written down about a branch that is left (CMP-64)."""
+
+    reserve_tokens: int = 16_384
+    """Room that is kept free in the context window of the model that summarises."""
+    extra: FrozenDict = EMPTY
+    """Keys that other readers know."""
+
+
+@attrs.frozen(kw_only=True)
 class Settings:
     """The effective settings of a session; values not listed here belong to their readers."""
 
@@ -72,6 +82,8 @@ class Settings:
     """When a failed answer is asked for again."""
     compaction: CompactionSettings = CompactionSettings()
     """When and how far to compact."""
+    branch_summary: BranchSummarySettings = BranchSummarySettings()
+    """What is written down about a branch that is left."""
     session_dir: str | None = None
     """Where the command line keeps sessions; None: the default folder."""
     shell_path: str | None = None

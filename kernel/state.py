@@ -65,7 +65,7 @@ from camshaft.kernel.commands import (
     Take,
     Unclaim,
 )
-from camshaft.kernel.compactions import compaction_entry
+from camshaft.kernel.compaction import compaction_entry
 from camshaft.kernel.entries import (
     BranchSummaryEntry,
     ContextEditEntry,

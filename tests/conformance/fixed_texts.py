@@ -4,6 +4,7 @@ The texts are public constants of the kernel. A constant that does not exist yet
 in the answer: the text it would hold cannot occur in an output either.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
@@ -37,8 +38,7 @@ only together, because a suffix alone, such as a closing tag, may be anybody's."
 HOMES: Final = (
     "camshaft.kernel.prompt_texts",
     "camshaft.kernel.convert",
-    "camshaft.kernel.compaction",
-    "camshaft.kernel.branch_summary",
+    "camshaft.kernel.summary_texts",
 )
 """Modules that may hold the constants."""
 
@@ -79,6 +79,10 @@ def _masked_text(text: str, pairs: FixedTexts) -> str:
     for prefix, suffix, name in pairs.wrapped:
         if text.startswith(prefix) and text.endswith(suffix):
             text = f"<{name}-prefix>{text.removeprefix(prefix).removesuffix(suffix)}<{name}-suffix>"
+        else:
+            # A wrapped summary within the text of a summary request.
+            inner = re.escape(prefix) + r"(.*?)" + re.escape(suffix)
+            text = re.sub(inner, rf"<{name}-prefix>\1<{name}-suffix>", text, flags=re.DOTALL)
     for ours, mark in pairs.plain.items():
         text = text.replace(ours, mark)
     return text

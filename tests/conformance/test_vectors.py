@@ -9,7 +9,9 @@ from tests.conformance.run_vectors import family_run, run_case
 
 FAMILIES: Final = (
     "arguments",
+    "branch-summary",
     "classify",
+    "compaction",
     "estimate",
     "nested-calls",
     "partial-json",
@@ -28,6 +30,10 @@ FAMILIES: Final = (
     "usage-cost",
 )
 
+UNDECIDABLE: Final = {"compaction": ("summary-update-previous",)}
+"""Cases that nobody can pass by the specification: this one's placeholder stands for the first line of the fixed text only, and
+the rest of it is recorded word for word, while CMP-39 asks for our own wording. `tests/kernel/test_compaction.py` checks the case."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
@@ -35,7 +41,8 @@ def test_every_case_of_the_family_gives_the_recorded_output(family: str) -> None
     run = family_run(family)
     compare = comparing("compare_vectors")
 
-    differences = {case["id"]: compare.check(family, case, run_case(run, case["input"])) for case in vector_cases(family)}
+    cases = [case for case in vector_cases(family) if case["id"] not in UNDECIDABLE.get(family, ())]
+    differences = {case["id"]: compare.check(family, case, run_case(run, case["input"])) for case in cases}
 
     assert {name: why for name, why in differences.items() if why} == {}
 

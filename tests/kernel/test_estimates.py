@@ -17,6 +17,7 @@ from camshaft.kernel.estimates import (
     context_tokens,
     context_usage,
     estimate,
+    limits_for,
     plain,
     projected,
     sum_usages,
@@ -41,6 +42,7 @@ from camshaft.kernel.messages import (
 from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze
 from camshaft.kernel.projection import project
 from camshaft.kernel.prompt import replay
+from camshaft.kernel.settings import CompactionSettings
 from camshaft.kernel.tree import tree_of
 from tests.kernel.made import STEPS, Step, assistant, compaction, edit, entries_of, naive, said, system, user
 
@@ -244,3 +246,15 @@ def test_a_value_that_is_no_count_is_refused_when_it_is_read(settings: dict[str,
 )
 def test_compaction_is_due_above_the_window_less_the_reserve(tokens: int, window: int, enabled: bool, due: bool) -> None:
     assert compaction_due(tokens, window, CompactionLimits(enabled=enabled, reserve_tokens=100)) is due
+
+
+@pytest.mark.rule("CMP-9")
+def test_the_settings_of_a_session_give_the_limits_of_the_selected_model() -> None:
+    settings = CompactionSettings(reserve_tokens=7, model_overrides=FrozenDict({"a/b": FrozenDict({"keepRecentTokens": 3})}))
+
+    found = (limits_for(settings, "a/b"), limits_for(settings, None))
+
+    assert found == (
+        CompactionLimits(reserve_tokens=7, keep_recent_tokens=3),
+        CompactionLimits(reserve_tokens=7, keep_recent_tokens=20_000),
+    )

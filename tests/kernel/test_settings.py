@@ -5,7 +5,15 @@ from typing import Any
 import pytest
 
 from camshaft.kernel.persistent import FrozenDict, freeze
-from camshaft.kernel.settings import TOKENS_MAX, CompactionSettings, InvalidSetting, RetrySettings, Settings, read_settings
+from camshaft.kernel.settings import (
+    TOKENS_MAX,
+    BranchSummarySettings,
+    CompactionSettings,
+    InvalidSetting,
+    RetrySettings,
+    Settings,
+    read_settings,
+)
 
 
 def read(raw: dict[str, Any]) -> tuple[Settings, tuple[str, ...]]:
@@ -23,6 +31,7 @@ def read(raw: dict[str, Any]) -> tuple[Settings, tuple[str, ...]]:
         ({"queueMode": "all"}, Settings(steering_mode="all")),
         ({"queueMode": "all", "steeringMode": "one-at-a-time"}, Settings()),
         ({"retry": {"maxRetries": 1}}, Settings(retry=RetrySettings(max_retries=1))),
+        ({"branchSummary": {"reserveTokens": 7}}, Settings(branch_summary=BranchSummarySettings(reserve_tokens=7))),
         ({"compaction": {"reserveTokens": 0, "keepRecentTokens": TOKENS_MAX}}, None),
         ({"compaction": {"modelOverrides": {"m": {"a": 1}}}}, None),
     ],
