@@ -94,3 +94,11 @@ class MissingWorkingDirectory(CamshaftError):
         self.directory = directory
         self.session_file = session_file
         self.current = current
+
+
+class SessionFileMissing(CamshaftError):
+    """A session file that was named does not exist (SES-85, CTXT-9)."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"File not found: {path}")
+        self.path = path

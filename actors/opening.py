@@ -33,6 +33,12 @@ class NewSession:
     """Folder for the file; None: the default folder of the working directory (SES-65)."""
     id: str | None = None
     """Letters, digits, `-`, `_` and `.`; None: a new one."""
+    cwd: str | None = None
+    """What its header says; None: the working directory it is opened in."""
+    parent_session: str | None = None
+    """What its header says about where it came from; not checked (RPC-51)."""
+    entries: tuple[Entry, ...] = ()
+    """What it begins with, each with its parent."""
 
 
 @attrs.frozen(kw_only=True)
@@ -71,9 +77,24 @@ class Surroundings:
     """Folder of user files and sessions; None: `~/.camshaft`."""
     durability: Durability = "commit"
 
-    def header(self, session_id: str | None = None) -> SessionHeader:
-        """The header of a session that begins now."""
-        return SessionHeader(id=session_id or self.world.ids.session_id(), timestamp=iso(self.world.clock.now_ms()), cwd=self.cwd)
+    def header(self, session_id: str | None = None, cwd: str | None = None, parent_session: str | None = None) -> SessionHeader:
+        """The header of a session that begins now; `cwd` None: the one of these surroundings.
+
+        Raises InvalidOptions for an id that cannot name a file.
+        """
+        if session_id is not None and not SESSION_ID.fullmatch(session_id):
+            raise InvalidOptions(f"{SESSION_ID_TEXT}; got {session_id!r}")
+        return SessionHeader(
+            id=session_id or self.world.ids.session_id(),
+            timestamp=iso(self.world.clock.now_ms()),
+            cwd=cwd or self.cwd,
+            parent_session=parent_session,
+        )
+
+    @property
+    def folder(self) -> str:
+        """The default folder for sessions of the working directory (SES-65)."""
+        return session_folder(self.agent_dir or _default_agent_dir(self.world), self.cwd)
 
     def store(self, header: SessionHeader) -> JsonlOptions:
         """What the store needs; `header` is for a session that does not exist yet."""
@@ -97,11 +118,24 @@ def open_log(target: Target, around: Surroundings) -> tuple[Log, Loaded]:
         return open_memory(target.header or around.header(), target.entries)
     if isinstance(target, OpenSession):
         return open_jsonl(os.path.abspath(target.path), around.store(around.header()))
-    if target.id is not None and not SESSION_ID.fullmatch(target.id):
-        raise InvalidOptions(f"{SESSION_ID_TEXT}; got {target.id!r}")
-    header = around.header(target.id)
-    folder = target.directory or session_folder(around.agent_dir or _default_agent_dir(around.world), around.cwd)
-    return open_jsonl(os.path.join(os.path.abspath(folder), session_file_name(header)), around.store(header))
+    header = around.header(target.id, target.cwd, target.parent_session)
+    path = os.path.join(os.path.abspath(target.directory or around.folder), session_file_name(header))
+    log, loaded = open_jsonl(path, around.store(header))
+    return log, _begun(log, loaded, target.entries)
+
+
+def _begun(log: Log, loaded: Loaded, entries: tuple[Entry, ...]) -> Loaded:
+    """A new session with its first entries, in one commit; its file is made later (SES-55)."""
+    if not entries:
+        return loaded
+    written = False
+    try:
+        log.append(entries)
+        written = True
+    finally:
+        if not written:
+            log.close()
+    return attrs.evolve(loaded, entries=entries, leaf=entries[-1].id)
 
 
 def session_folder(agent_dir: str, cwd: str) -> str:

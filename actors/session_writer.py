@@ -10,7 +10,6 @@ raise StorageError. Nothing is asked of a model here, so no append waits for a s
 does. The writer's lease is held from the first write to `close` (SES-90).
 """
 
-import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
@@ -18,18 +17,16 @@ import attrs
 
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream, Listener
-from camshaft.actors.logs.jsonl import open_jsonl
-from camshaft.actors.logs.memory import open_memory
 from camshaft.actors.logs.new_session import create_session
 from camshaft.actors.logs.port import Diagnostic, Loaded, Log
-from camshaft.actors.opening import Surroundings, Target, open_log, session_file_name
+from camshaft.actors.opening import Surroundings, Target, open_log
 from camshaft.actors.session import SessionActor, loaded_state
+from camshaft.actors.session_fork import Source, laid_out
 from camshaft.actors.world import World
-from camshaft.kernel import codec
 from camshaft.kernel.commands import Append, Command, MoveLeaf
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.errors import Rejection
-from camshaft.kernel.extract import Extract, extract_branch
+from camshaft.kernel.extract import extract_branch
 from camshaft.kernel.settings import Settings
 from camshaft.kernel.state import Commit, SessionState
 
@@ -133,8 +130,10 @@ class SessionWriter:
         extract = extract_branch(self.state.tree, leaf_id, self._around.world.ids.entry_id)
         if isinstance(extract, Rejection):
             raise CommandRefused(extract.why)
-        header = attrs.evolve(self._around.header(), cwd=self.header.cwd or self._around.cwd, parent_session=self.path)
-        log, loaded = self._extracted(extract, header)
+        target, due = laid_out(extract, Source(path=self.path, header=self.header), self._around)
+        if due is not None:
+            create_session(self._around.world.log_files, due.path, due.text)
+        log, loaded = open_log(target, self._around)
         old, self._session = self._session, _actor(log, loaded, self._around, self._stream)
         self.diagnostics = loaded.diagnostics
         old.log.close()
@@ -144,33 +143,8 @@ class SessionWriter:
         """Syncs and gives the session back; for good. Idempotent. Raises StorageError if the sync fails."""
         self._session.log.close()
 
-    def _extracted(self, extract: Extract, header: SessionHeader) -> tuple[Log, Loaded]:
-        if self.path is None:
-            return open_memory(header, tuple(extract.entries()))
-        store = self._around.store(header)
-        path = os.path.join(os.path.dirname(self.path), session_file_name(header))
-        if extract.is_worth_a_file:
-            create_session(store.files, path, codec.line(header) + b"".join(extract.lines()))
-            return open_jsonl(path, store)
-        log, loaded = open_jsonl(path, store)
-        return log, _begun(log, loaded, tuple(extract.entries()))
-
     def _posted(self, command: Command) -> Commit:
         commit = self._session.post(command)
         if isinstance(commit, Rejection):
             raise CommandRefused(commit.why)
         return commit
-
-
-def _begun(log: Log, loaded: Loaded, entries: tuple[Entry, ...]) -> Loaded:
-    """A new session with its first entries, in one commit; its file is made later (SES-55)."""
-    if not entries:
-        return loaded
-    written = False
-    try:
-        log.append(entries)
-        written = True
-    finally:
-        if not written:
-            log.close()
-    return attrs.evolve(loaded, entries=entries, leaf=entries[-1].id)

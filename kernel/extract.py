@@ -88,13 +88,22 @@ def fork_copy(data: bytes, path: str, header: SessionHeader, new_id: Callable[[]
     return b"\n".join([codec.dumps(header), *lines, b""])
 
 
-def exported_entries(tree: Tree, leaf: int | None) -> Iterator[Entry]:
-    """The entries of a branch as a plain chain, labels included (SES-86)."""
-    above: str | None = None
+def exported(tree: Tree, leaf: int | None, header: SessionHeader) -> bytes:
+    """The file of an export: `header`, and the branch of `leaf` as a plain chain, labels included (SES-86)."""
+    lines = [codec.dumps(header)]
+    above: int | None = None
     for position in () if leaf is None else tree.branch(leaf):
-        entry = tree.entry(position)
-        yield entry if entry.parent_id == above else under(entry, above)
-        above = entry.id
+        if above is not None and tree.parent(position) == above:
+            lines.append(stored_line(tree, position))
+        else:
+            lines.append(_line_under(tree, position, None if above is None else tree.id_at(above)))
+        above = position
+    return b"\n".join([*lines, b""])
+
+
+def _line_under(tree: Tree, position: int, parent_id: str | None) -> bytes:
+    entry = tree.entry(position)
+    return stored_line(tree, position) if entry.parent_id == parent_id else codec.dumps(under(entry, parent_id))
 
 
 def under(entry: Entry, parent_id: str | None) -> Entry:

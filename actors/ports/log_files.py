@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -154,8 +155,11 @@ class RealLogFiles:
         return FileState((found.st_dev, found.st_ino), found.st_size)
 
     def read(self, path: str) -> bytes:
-        """The whole file. Raises FileNotFoundError."""
-        with open(path, "rb") as file:
+        """The whole file. Raises FileNotFoundError, and OSError for what is no plain file."""
+        # Not blocking: opening a pipe nobody writes to would keep the thread for ever.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "Not a plain file", path)
             return file.read()
 
     def read_from(self, path: str, offset: int) -> bytes:

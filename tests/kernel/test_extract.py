@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from camshaft.kernel import codec
 from camshaft.kernel.entries import CompactionEntry, Entry, LabelEntry, OpaqueEntry, SessionHeader
 from camshaft.kernel.errors import Rejection
-from camshaft.kernel.extract import Extract, exported_entries, extract_branch, fork_copy, is_worth_a_file, stored_line
+from camshaft.kernel.extract import Extract, exported, extract_branch, fork_copy, is_worth_a_file, stored_line
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.projection import project
 from camshaft.kernel.tree import Tree, tree_of
@@ -153,5 +153,17 @@ def test_a_fork_of_nothing_is_refused(source: bytes) -> None:
 def test_an_export_is_a_plain_chain_with_its_labels() -> None:
     tree = tree_of(entries=[user("a", "lost"), label("l", "a", "a", "x"), user("side", "a"), user("b", "l")])
 
-    assert [(entry.id, entry.parent_id) for entry in exported_entries(tree, 3)] == [("a", None), ("l", "a"), ("b", "l")]
-    assert list(exported_entries(tree, None)) == []
+    found = opened(exported(tree, 3, NEW))
+
+    entries = [found.image.entry(position) for position in range(len(found.image.ids))]
+    assert [(entry.id, entry.parent_id) for entry in entries] == [("a", None), ("l", "a"), ("b", "l")]
+    assert found.header == NEW
+    assert exported(tree, None, NEW) == codec.line(NEW)
+
+
+@pytest.mark.rule("SES-86")
+def test_an_export_keeps_the_bytes_of_what_needs_no_change() -> None:
+    odd = '{"id":"b", "type":"future" ,"parentId":"a","timestamp":"t","x":1.50}'
+    tree = tree_of(opened(file_of([user("a", "lost"), odd])).image)
+
+    assert exported(tree, 1, NEW).split(b"\n")[2] == odd.encode()
