@@ -71,7 +71,7 @@ class ExtensionHost:
     def rebuild(self) -> None:
         """Takes in what extensions registered or removed; a dispatch under way keeps what it read (EVT-2)."""
         handlers: dict[str, list[tuple[Extension, Handler]]] = {}
-        tools = {tool.name: RegisteredTool(definition=tool, source_info=_BUILTIN) for tool in self._builtin if self._allowed(tool.name)}
+        tools = {tool.name: RegisteredTool(definition=tool, source_info=BUILTIN) for tool in self._builtin if self._allowed(tool.name)}
         taken: set[str] = set()
         for extension in self.extensions:
             for handler in extension.handlers:
@@ -267,7 +267,8 @@ class ExtensionHost:
             self.report_failure(extension.path, f"events:{channel}", outcome)
 
 
-_BUILTIN: Final = SourceInfo(path="builtin", source="builtin", scope="user")
+BUILTIN: Final = SourceInfo(path="builtin", source="builtin", scope="user")
+"""Where the host's own tools come from."""
 
 
 def _itself(value: Any) -> Any:

@@ -79,7 +79,7 @@ class Flights:
         item = Queued(input_id=record.input_id, entry_id=record.entry_id, way=way, message=message, command_id=command_id)
         loop = AgentLoop(
             run=Run(id=run_id, input=item),
-            signal=AbortSignal(parts.abort_grace_s),
+            signal=AbortSignal(parts.ground.limits.abort_grace_s),
             session=parts.session,
             host=parts.host,
             stream=parts.stream,

@@ -14,25 +14,23 @@ Longer than 400 lines: it is the whole face of a conversation, most of it one li
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import attrs
 import trio
 
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
-from camshaft.actors.delivery import Delivery
+from camshaft.actors.cell import Cell, cell_of
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
-from camshaft.actors.flights import Disposition, Flights, Receipt
+from camshaft.actors.flights import Disposition, Receipt
 from camshaft.actors.loading import LoadError
 from camshaft.actors.model_registry import ScopedModel
-from camshaft.actors.prompts import Behavior, Given, PromptRefused, Prompts
+from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
-from camshaft.actors.sends import Sends
 from camshaft.actors.signal import AbortSignal
-from camshaft.actors.tool_executor import ToolExecutor
 from camshaft.actors.world import World
 from camshaft.kernel import hook_events
 from camshaft.kernel.commands import (
@@ -59,9 +57,6 @@ from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
 
-SHUTDOWN_S: Final = 5.0
-"""Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
-
 
 class UnknownModel(CommandRefused):
     """A model reference names no model, or several."""
@@ -85,10 +80,8 @@ class Seat:
     """The host's face of one conversation."""
 
     _parts: SeatParts
-    _executor: ToolExecutor = attrs.field(init=False)
-    _flights: Flights = attrs.field(init=False)
-    _prompts: Prompts = attrs.field(init=False)
-    _sends: Sends = attrs.field(init=False)
+    """Of the cell."""
+    _cell: Cell = attrs.field(init=False)
     _shown: tuple[PromptOptions, PromptOptions | None] | None = None
     """The prompt options of the run under way, and those its handlers were shown, once they are done; None: the base."""
     _kept: tuple[tuple[str, ...], tuple[str, ...]] | None = None
@@ -96,14 +89,15 @@ class Seat:
     _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], PromptOptions] | None = None
     """The prompt options, and the active set and tools they were made from."""
     _closed: bool = False
-    _started: bool = False
 
     def __attrs_post_init__(self) -> None:
-        parts = self._parts
-        self._executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
-        self._flights = Flights(parts, self._executor, self)
-        self._prompts = Prompts(parts, self._flights, self._require_open)
-        self._sends = Sends(parts, self._flights, self._prompts, Delivery(parts.session, parts.host, parts.stream))
+        self._take(self._parts)
+
+    def _take(self, parts: SeatParts) -> None:
+        """From here on the conversation is about these parts."""
+        self._parts = parts
+        self._cell = cell_of(parts, self, self._require_open)
+        self._shown = self._kept = self._prompt = None
 
     # -- reads ---------------------------------------------------------------------------
 
@@ -125,7 +119,7 @@ class Seat:
     @property
     def mode(self) -> str:
         """How the host shows things."""
-        return self._parts.mode
+        return self._parts.options.mode
 
     @property
     def is_idle(self) -> bool:
@@ -135,12 +129,12 @@ class Seat:
     @property
     def signal(self) -> AbortSignal | None:
         """The abort signal of the active run; None outside `agent_start` … `agent_before_settle`."""
-        return self._flights.current.loop.signal if self._flights.current is not None and self.state.live.signal else None
+        return self._cell.flights.current.loop.signal if self._cell.flights.current is not None and self.state.live.signal else None
 
     @property
     def run_signal(self) -> AbortSignal | None:
         """The signal whose stages bound what handlers do: of the run that is starting, active or settling."""
-        return self._flights.current.loop.signal if self._flights.current is not None else None
+        return self._cell.flights.current.loop.signal if self._cell.flights.current is not None else None
 
     @property
     def model(self) -> Model | None:
@@ -170,12 +164,12 @@ class Seat:
     @property
     def scoped_models(self) -> tuple[ScopedModel, ...]:
         """The models that are cycled through; empty: all that can be used."""
-        return self._parts.scoped_models
+        return tuple(self._parts.options.scoped_models)
 
     @property
     def is_project_trusted(self) -> bool:
         """Whether the files of the working directory may decide what runs."""
-        return self._parts.is_project_trusted
+        return self._parts.options.project_trusted
 
     @property
     def session_file(self) -> str | None:
@@ -275,17 +269,17 @@ class Seat:
         if streaming_behavior not in (None, "steer", "followUp"):
             raise PromptRefused(f"streamingBehavior {streaming_behavior!r}; expected 'steer' or 'followUp'")
         given = Given(text=text, images=tuple(images), behavior=streaming_behavior, expand=expand, source=source, command_id=command_id)
-        return await self._prompts.accept(given)
+        return await self._cell.prompts.accept(given)
 
     # -- queues --------------------------------------------------------------------------
 
     async def steer(self, text: str, *, images: Sequence[ImageBlock] = ()) -> Disposition:
         """Queues a steering message; `queued` or `handled` (QUE-8). Raises PromptRefused for a command."""
-        return await self._prompts.queue_text("steer", text, images)
+        return await self._cell.prompts.queue_text("steer", text, images)
 
     async def follow_up(self, text: str, *, images: Sequence[ImageBlock] = ()) -> Disposition:
         """Queues a follow-up; `queued` or `handled` (QUE-8). Raises PromptRefused for a command."""
-        return await self._prompts.queue_text("followUp", text, images)
+        return await self._cell.prompts.queue_text("followUp", text, images)
 
     def clear_queue(self) -> Cleared:
         """Empties both queues and returns what was in them; a message already taken is delivered all the same (QUE-14)."""
@@ -303,60 +297,60 @@ class Seat:
 
     def request_abort(self) -> None:
         """Asks the active run to stop; returns at once."""
-        self._flights.request_abort()
+        self._cell.flights.request_abort()
 
     async def abort(self) -> None:
         """Asks the active run to stop and waits until it has settled. Raises SelfWait from inside it."""
-        await self._flights.abort()
+        await self._cell.flights.abort()
 
     def cancel_retry(self) -> None:
         """Ends a retry wait without aborting the run (LOOP-66)."""
-        self._flights.cancel_retry()
+        self._cell.flights.cancel_retry()
 
     async def wait_idle(self) -> None:
         """Returns when no run is active, at once if none is. Raises SelfWait from inside a run."""
-        await self._flights.wait_idle()
+        await self._cell.flights.wait_idle()
 
     def shutdown(self) -> None:
         """Asks the host to end when no run is active any more; nothing where the host has no such wish (CTXT-6)."""
-        if self._parts.on_shutdown is not None:
-            self._parts.on_shutdown()
+        if self._parts.options.on_shutdown is not None:
+            self._parts.options.on_shutdown()
 
     # -- messages of extensions ----------------------------------------------------------
 
     async def send_custom(self, message: CustomInput, *, trigger_turn: bool | None = None, deliver_as: str | None = None) -> Receipt | None:
         """Sends a custom message by QUE-11; when it is appended at once, handlers have heard of it on return (EVT-39)."""
-        return await self._sends.send_custom(message, trigger_turn=trigger_turn, deliver_as=deliver_as)
+        return await self._cell.sends.send_custom(message, trigger_turn=trigger_turn, deliver_as=deliver_as)
 
     def send_message(self, message: CustomInput, trigger_turn: bool | None, deliver_as: str | None) -> None:
         """As `send_custom` for extensions: failures are reported, handlers hear of it later (API-12)."""
-        self._sends.send_message(message, trigger_turn, deliver_as)
+        self._cell.sends.send_message(message, trigger_turn, deliver_as)
 
     def send_user_message(self, text: str, images: Sequence[ImageBlock], deliver_as: str | None, expand: bool) -> None:
         """Sends a user message for an extension; returns at once, failures are reported (QUE-13)."""
-        self._sends.send_user_message(text, images, deliver_as, expand)
+        self._cell.sends.send_user_message(text, images, deliver_as, expand)
 
     @property
     def has_sends(self) -> bool:
         """Whether a user message that a handler sent was not accepted or refused yet."""
-        return self._sends.pending
+        return self._cell.sends.pending
 
     async def sends_begun(self) -> None:
         """Lets what a handler just sent begin (QUE-13)."""
-        await self._sends.begun()
+        await self._cell.sends.begun()
 
     async def sends_queued(self) -> None:
         """Returns when every message that handlers asked to send was accepted or refused (EVT-51)."""
-        await self._sends.sends_queued()
+        await self._cell.sends.sends_queued()
 
     @property
     def has_deferred(self) -> bool:
         """Whether prompts wait for the end of `agent_settled` (LOOP-42)."""
-        return bool(self._prompts.deferred)
+        return bool(self._cell.prompts.deferred)
 
     async def run_deferred(self) -> None:
         """Runs the next deferred prompt as a whole run; a failure is reported."""
-        await self._sends.run_deferred()
+        await self._cell.sends.run_deferred()
 
     # -- appends and settings ------------------------------------------------------------
 
@@ -441,7 +435,7 @@ class Seat:
     @property
     def continuations_max(self) -> int | None:
         """Continuations extensions may ask for in one run; None: no limit (BND-35)."""
-        return self._parts.continuations_max
+        return self._parts.ground.limits.continuations_max
 
     def prompt_options(self) -> PromptOptions:
         """The base options of the system prompt, with the tools as they are now; the same object while those are the same."""
@@ -477,15 +471,13 @@ class Seat:
         self, caller: Any, name: str, arguments: Any, signal: Signal | None, on_update: Callable[[Any], None] | None
     ) -> CallOutcome:
         """Runs a callable tool for the call `caller` (NEST)."""
-        return await self._executor.execute_nested(caller, name, arguments, signal, on_update)
+        return await self._cell.executor.execute_nested(caller, name, arguments, signal, on_update)
 
     # -- life ----------------------------------------------------------------------------
 
-    async def start(self, reason: str = "startup") -> None:
+    async def start(self) -> None:
         """Tells extensions that the session is bound; once."""
-        self._started = True
-        if self._parts.host.has("session_start"):
-            await self._parts.host.dispatch("session_start", hook_events.SessionStartEvent(reason=reason))
+        await self._cell.start("startup")
 
     async def close(self, at_once: bool = False) -> None:
         """Aborts, runs shutdown hooks, closes the log. Idempotent; bounded, also under cancellation (SDK-22, SDK-23).
@@ -495,17 +487,12 @@ class Seat:
         """
         if self._closed:
             return
-        if self._flights.current is not None:
-            refuse_self_wait(f"run {self._flights.current.run_id}", "close()")
+        if self._cell.flights.current is not None:
+            refuse_self_wait(f"run {self._cell.flights.current.run_id}", "close()")
         self._closed = True
         with trio.CancelScope(shield=True):
-            while self._flights.current is not None:
-                await self._flights.end(self._flights.current, at_once)
-            with trio.move_on_after(SHUTDOWN_S):
-                if self._started and self._parts.host.has("session_shutdown"):
-                    await self._parts.host.dispatch("session_shutdown", hook_events.SessionShutdownEvent(reason="quit"))
-                await self._parts.host.drained()
-            self._parts.host.generation.stale = True
+            await self._cell.stop(at_once)
+            await self._cell.shut_down("quit")
             closed = await guard(self._parts.session.log.aclose)
             self._parts.stream.close()
         error = closed.error if isinstance(closed, Failure) else self._parts.rest.error

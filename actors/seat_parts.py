@@ -1,7 +1,5 @@
 """What a conversation is made of, handed to everything that acts in it."""
 
-from collections.abc import Callable
-
 import attrs
 import trio
 
@@ -9,7 +7,7 @@ from camshaft.actors.actor import Limbo
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
-from camshaft.actors.model_registry import ScopedModel
+from camshaft.actors.options import Limits, OpenOptions
 from camshaft.actors.providers import Provider, provider_of
 from camshaft.actors.rest import Rest
 from camshaft.actors.session import SessionActor
@@ -25,25 +23,50 @@ NO_MODEL_TEXT = "No model selected. Configure a model in models.json, or name on
 
 
 @attrs.frozen(kw_only=True)
-class SeatParts:
-    """What a seat is made of; put together by `open_kernel`."""
+class Ground:
+    """What all sessions of one conversation stand on; outlives each of them."""
 
     world: World
-    session: SessionActor
-    host: ExtensionHost
-    stream: EventStream
+    limits: Limits
     limbo: Limbo
     nursery: trio.Nursery
+    """Of the kernel: tasks in it end with the block of `open_kernel`."""
+    stream: EventStream
+
+
+@attrs.frozen(kw_only=True)
+class SeatParts:
+    """What a conversation is made of now: one session and one generation of extensions; see `assembly.py`."""
+
+    ground: Ground
+    options: OpenOptions
+    """What it was opened with, or loaded anew with."""
+    session: SessionActor
+    host: ExtensionHost
+    rest: Rest
     providers: tuple[Provider, ...]
     base_prompt: PromptOptions
-    mode: str
-    abort_grace_s: float | None
-    continuations_max: int | None
-    rest: Rest
     found: tuple[DiagnosticEvent, ...] = ()
-    scoped_models: tuple[ScopedModel, ...] = ()
-    is_project_trusted: bool = True
-    on_shutdown: Callable[[], None] | None = None
+
+    @property
+    def world(self) -> World:
+        """The ports of the host."""
+        return self.ground.world
+
+    @property
+    def stream(self) -> EventStream:
+        """The event stream of the conversation."""
+        return self.ground.stream
+
+    @property
+    def limbo(self) -> Limbo:
+        """Where code runs that may refuse to die."""
+        return self.ground.limbo
+
+    @property
+    def nursery(self) -> trio.Nursery:
+        """The kernel's nursery."""
+        return self.ground.nursery
 
     @property
     def state(self) -> SessionState:

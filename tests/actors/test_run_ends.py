@@ -97,7 +97,8 @@ def test_a_loop_that_dies_ends_its_run_with_one_error_and_leaves_the_session_idl
     async def crashed() -> tuple[str, int, list[str], bool, list[tuple[str | None, str]]]:
         async with opened([assistant("done")]) as running:
             stream: Any = DyingStream(running.seat._parts.stream, times)
-            seat = Seat(attrs.evolve(running.seat._parts, stream=stream))
+            parts = running.seat._parts
+            seat = Seat(attrs.evolve(parts, ground=attrs.evolve(parts.ground, stream=stream)))
             with pytest.raises(RuntimeError) as caught:
                 await seat.prompt("go")
             settlings, idle = running.count("agent_settled"), seat.is_idle

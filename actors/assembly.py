@@ -1,0 +1,101 @@
+"""Putting together what a conversation acts through: session, extensions, providers, prompt.
+
+Done when a conversation is opened, and again when its session is replaced or its extensions
+are loaded anew. Nothing here tells anybody; the seat does, once the parts are in place.
+"""
+
+import os
+
+import attrs
+
+from camshaft.actors.errors import MissingWorkingDirectory
+from camshaft.actors.extension_api import ExtensionAPI
+from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.extension_loading import Loader
+from camshaft.actors.generation import Generation
+from camshaft.actors.logs.port import Loaded, Log
+from camshaft.actors.opening import OpenSession
+from camshaft.actors.options import OpenOptions, require_folder
+from camshaft.actors.registrations import Extension
+from camshaft.actors.rest import Rest
+from camshaft.actors.seat_parts import Ground, SeatParts
+from camshaft.actors.session import SessionActor, loaded_state
+from camshaft.kernel.events import DiagnosticEvent
+from camshaft.kernel.prompt import PromptOptions
+from camshaft.kernel.records import RunRecord
+from camshaft.kernel.state import SessionState
+from camshaft.kernel.tools import allows
+
+
+async def assembled(ground: Ground, options: OpenOptions, log: Log, loaded: Loaded, generation: int = 1) -> SeatParts:
+    """Parts around the session in `log`; its extensions are loaded, and nothing was told to them yet.
+
+    Raises InvalidOptions, MissingWorkingDirectory.
+    """
+    state = loaded_state(loaded, options.settings)
+    cwd = effective_cwd(options, state, log)
+    session = SessionActor(log, ground.world.clock, ground.world.ids, ground.stream, state)
+    return SeatParts(
+        ground=ground,
+        options=options,
+        session=session,
+        host=await _loaded_host(ground, options, cwd, generation),
+        rest=Rest(session, ground.stream, ground.nursery),
+        providers=options.providers,
+        base_prompt=_base_prompt(options, cwd),
+        found=_found(loaded),
+    )
+
+
+async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
+    """The same session with a new generation of extensions, and with what `options` say now."""
+    cwd = parts.base_prompt.cwd
+    return attrs.evolve(
+        parts,
+        options=options,
+        host=await _loaded_host(parts.ground, options, cwd, parts.host.generation.number + 1),
+        providers=options.providers,
+        base_prompt=_base_prompt(options, cwd),
+    )
+
+
+async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generation: int) -> ExtensionHost:
+    host = ExtensionHost(ground.stream, ground.world.clock.now_ms, Generation(generation))
+    host.use_tools(options.builtin_tools, lambda name: allows(options.tools, options.exclude_tools, name))
+
+    def api_for(extension: Extension) -> ExtensionAPI:
+        return ExtensionAPI(extension, host, host.generation, cwd)
+
+    await Loader(host, cwd, api_for).load(options.extensions)
+    return host
+
+
+def effective_cwd(options: OpenOptions, state: SessionState, log: Log) -> str:
+    """Where the conversation runs: an opened session's own directory, unless overridden (SES-17, SES-18)."""
+    here = os.path.abspath(options.cwd)
+    stored = state.header.cwd
+    if options.override_cwd or not isinstance(options.session, OpenSession) or not stored:
+        require_folder(here)
+        return here
+    if not os.path.isdir(stored):
+        raise MissingWorkingDirectory(stored, log.path or "", here)
+    return stored
+
+
+def _base_prompt(options: OpenOptions, cwd: str) -> PromptOptions:
+    return PromptOptions(
+        cwd=cwd,
+        custom_prompt=options.system_prompt or None,
+        append_system_prompt="\n\n".join(options.append_system_prompt) or None,
+        context_files=options.context_files,
+    )
+
+
+def _found(loaded: Loaded) -> tuple[DiagnosticEvent, ...]:
+    """What opening noticed: damaged lines, an unfinished run. It acts on nothing."""
+    found = [DiagnosticEvent(source="session", message=str(each)) for each in loaded.diagnostics]
+    unfinished = [record for record in loaded.records if isinstance(record, RunRecord)]
+    if unfinished:
+        text = f"the last run was cut off (run {unfinished[-1].run_id}); nothing was resumed: go on with a new prompt"
+        found.append(DiagnosticEvent(source="session", message=text))
+    return tuple(found)

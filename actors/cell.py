@@ -1,0 +1,81 @@
+"""The session cell: one session, one generation of extensions, and what acts on them.
+
+A seat has one cell at a time and gives its methods a place; the cell is what is replaced as a
+whole (EXT-42). It begins by telling extensions that they are bound and ends by stopping what
+runs, telling them once that it is over, and making every context of the generation stale.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import attrs
+import trio
+
+from camshaft.actors.agent_loop import Conversation
+from camshaft.actors.delivery import Delivery
+from camshaft.actors.flights import Flights
+from camshaft.actors.prompts import Prompts
+from camshaft.actors.runtime import Runtime
+from camshaft.actors.seat_parts import SeatParts
+from camshaft.actors.sends import Sends
+from camshaft.actors.tool_executor import ToolExecutor
+from camshaft.kernel import hook_events, session_events, session_merges
+
+SHUTDOWN_S: Final = 5.0
+"""Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
+
+
+class Bindable(Runtime, Conversation, Protocol):
+    """What extensions reach and what the loop asks: the seat, which outlives the cell."""
+
+
+@attrs.define(eq=False)
+class Cell:
+    """One session of one conversation."""
+
+    parts: SeatParts
+    executor: ToolExecutor
+    flights: Flights
+    prompts: Prompts
+    sends: Sends
+    is_started: bool = False
+    """`session_start` was sent and no `session_shutdown` since (EXT-52)."""
+
+    async def start(self, reason: str, previous_session_file: str | None = None) -> None:
+        """Tells extensions that the session is bound, then asks for their resources (EXT-40)."""
+        self.is_started = True
+        host = self.parts.host
+        if host.has("session_start"):
+            event = hook_events.SessionStartEvent(reason=reason, previous_session_file=previous_session_file)
+            await host.dispatch("session_start", event)
+        if host.has("resources_discover"):
+            asked = session_events.ResourcesDiscoverEvent(
+                cwd=self.parts.base_prompt.cwd, reason="reload" if reason == "reload" else "startup"
+            )
+            await host.dispatch("resources_discover", session_merges.Discovery(event=asked))
+
+    async def stop(self, at_once: bool = False) -> None:
+        """Asks what runs to stop and waits for its end; `at_once` without the grace."""
+        while self.flights.current is not None:
+            await self.flights.end(self.flights.current, at_once)
+
+    async def shut_down(self, reason: str, target_session_file: str | None = None) -> None:
+        """Tells extensions that the session is left, once; then nothing of this generation works any more. Bounded."""
+        host = self.parts.host
+        with trio.move_on_after(SHUTDOWN_S):
+            if self.is_started and host.has("session_shutdown"):
+                event = hook_events.SessionShutdownEvent(reason=reason, target_session_file=target_session_file)
+                await host.dispatch("session_shutdown", event)
+            await host.drained()
+        self.is_started = False
+        host.generation.stale = True
+
+
+def cell_of(parts: SeatParts, conversation: Bindable, require_open: Callable[[], None]) -> Cell:
+    """A cell around the parts, bound to the conversation that extensions reach through it."""
+    executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
+    flights = Flights(parts, executor, conversation)
+    prompts = Prompts(parts, flights, require_open)
+    sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
+    parts.host.bind(conversation, parts.nursery)
+    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends)
