@@ -6,7 +6,7 @@ runs, telling them once that it is over, and making every context of the generat
 """
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 import trio
@@ -23,10 +23,6 @@ from camshaft.kernel import hook_events, session_events, session_merges
 
 SHUTDOWN_S: Final = 5.0
 """Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
-
-
-class Bindable(Runtime, Conversation, Protocol):
-    """What extensions reach and what the loop asks: the seat, which outlives the cell."""
 
 
 @attrs.define(eq=False)
@@ -71,11 +67,11 @@ class Cell:
         host.generation.stale = True
 
 
-def cell_of(parts: SeatParts, conversation: Bindable, require_open: Callable[[], None]) -> Cell:
-    """A cell around the parts, bound to the conversation that extensions reach through it."""
+def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, require_open: Callable[[], None]) -> Cell:
+    """A cell around the parts: `runtime` is what extensions reach, `conversation` what the loop asks. Both outlive the cell."""
     executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
     flights = Flights(parts, executor, conversation)
     prompts = Prompts(parts, flights, require_open)
     sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
-    parts.host.bind(conversation, parts.nursery)
+    parts.host.bind(runtime, parts.nursery)
     return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends)

@@ -96,7 +96,7 @@ class Seat:
     def _take(self, parts: SeatParts) -> None:
         """From here on the conversation is about these parts."""
         self._parts = parts
-        self._cell = cell_of(parts, self, self._require_open)
+        self._cell = cell_of(parts, self, self, self._require_open)
         self._shown = self._kept = self._prompt = None
 
     # -- reads ---------------------------------------------------------------------------
