@@ -52,6 +52,7 @@ class Cell:
 
     async def stop(self, at_once: bool = False) -> None:
         """Asks what runs to stop and waits for its end; `at_once` without the grace."""
+        self.parts.ground.desk.dismiss()
         while self.flights.current is not None:
             await self.flights.end(self.flights.current, at_once)
 
@@ -65,6 +66,7 @@ class Cell:
             await host.drained()
         self.is_started = False
         host.generation.stale = True
+        self.parts.ground.desk.reset()
 
 
 def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, require_open: Callable[[], None]) -> Cell:
@@ -74,4 +76,5 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     prompts = Prompts(parts, flights, require_open)
     sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
     parts.host.bind(runtime, parts.nursery)
+    parts.ground.desk.bind(parts.host.notify)
     return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends)

@@ -14,6 +14,7 @@ from camshaft.actors.generation import Generation, OnlyInCommands
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.session_view import SessionView
+from camshaft.actors.ui_context import ExtensionUi
 from camshaft.actors.world import World
 from camshaft.kernel import estimates
 from camshaft.kernel.estimates import ContextUsage
@@ -28,6 +29,8 @@ class ExtensionContext:
 
     _runtime: Runtime
     _generation: Generation
+    _extension: str
+    """Path of the extension it is for."""
 
     @property
     def _live(self) -> Runtime:
@@ -46,9 +49,13 @@ class ExtensionContext:
 
     @property
     def has_ui(self) -> bool:
-        """Whether dialogs can be answered; no host of this version has them."""
-        self._generation.check()
-        return False
+        """Whether dialogs can be answered: a UI is bound, and the mode has one (UI-1)."""
+        return self._live.desk.has_ui
+
+    @property
+    def ui(self) -> ExtensionUi:
+        """Dialogs, notifications, status lines and widgets; without a UI each call gives its fallback (UI-2)."""
+        return ExtensionUi(self._live.desk, self._generation, self._extension)
 
     @property
     def world(self) -> World:

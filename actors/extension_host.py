@@ -101,7 +101,7 @@ class ExtensionHost:
             if follow is not None:
                 follow(subject)
             event = row.show(subject)
-            outcome = await self._call(handler, event)
+            outcome = await self._call(extension, handler, event)
             if self._runtime is not None and self._runtime.has_sends:
                 await self._runtime.sends_begun()
             if row.result is None and not isinstance(outcome, (Failure, Cut)):
@@ -144,9 +144,9 @@ class ExtensionHost:
             self._draining = False
             self._drained.set()
 
-    async def _call(self, handler: Handler, event: Any) -> Outcome[Any]:
+    async def _call(self, extension: Extension, handler: Handler, event: Any) -> Outcome[Any]:
         """A sync handler is just called; an async one gets bounds, so that an abort can end it (LOOP-71)."""
-        started = guard_now(handler.function, event, self.context())
+        started = guard_now(handler.function, event, self.context(extension.path))
         if isinstance(started, Failure) or not is_awaitable(started.value):
             return started
         signal = self._runtime.run_signal if self._runtime is not None else None
@@ -179,9 +179,9 @@ class ExtensionHost:
         on_raise = row.fail_closed if handler.fail_closed and row.fail_closed is not None else row.on_raise
         return on_raise(subject, event, failure.text, now)
 
-    def context(self) -> ExtensionContext:
+    def context(self, path: str) -> ExtensionContext:
         """The context for handlers of this generation."""
-        return ExtensionContext(self._runtime, self.generation)  # type: ignore[arg-type]  # handlers run only once bound
+        return ExtensionContext(self._runtime, self.generation, path)  # type: ignore[arg-type]  # handlers run only once bound
 
     def report(self, path: str, event: str, error: str) -> None:
         """Tells the host that an extension did something wrong without raising (ERR-1)."""
@@ -240,7 +240,8 @@ class ExtensionHost:
         if found is None:
             return False
         assert self._runtime is not None
-        outcome = await guard(found[1].handler, arguments, CommandContext(self._runtime, self.generation, wait_idle))
+        context = CommandContext(self._runtime, self.generation, found[0].path, wait_idle)
+        outcome = await guard(found[1].handler, arguments, context)
         if isinstance(outcome, Failure):
             self.report_failure(f"command:{name}", "command", outcome, found[0].path)
         if self._runtime is not None and self._runtime.has_sends:

@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.assembly import assembled
+from camshaft.actors.desk import Desk
 from camshaft.actors.errors import (
     CamshaftError,
     CommandRefused,
@@ -51,7 +52,9 @@ from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground
 from camshaft.actors.selection import select_at_start
 from camshaft.actors.session_writer import SessionWriter, open_writer
+from camshaft.actors.ui_port import PlainTheme, ScreenPort, ThemeChange, UiPort, WatchedUi
 from camshaft.actors.world import World, real_world
+from camshaft.kernel.dialogs import Dialog, UiState, Widget
 from camshaft.kernel.events import (
     AgentEnd,
     AgentSettled,
@@ -61,12 +64,15 @@ from camshaft.kernel.events import (
     CompactionEnd,
     CompactionStart,
     DiagnosticEvent,
+    DialogClosed,
+    DialogOpened,
     EntryAppended,
     Event,
     ExtensionErrorEvent,
     MessageEnd,
     MessageStart,
     MessageUpdate,
+    Notified,
     QueueUpdate,
     SessionInfoChanged,
     ThinkingLevelChanged,
@@ -75,6 +81,8 @@ from camshaft.kernel.events import (
     ToolExecutionUpdate,
     TurnEnd,
     TurnStart,
+    UiChanged,
+    UiReset,
 )
 from camshaft.kernel.settings import InvalidSetting, Settings, read_settings
 
@@ -92,6 +100,9 @@ __all__ = [
     "CompactionEnd",
     "CompactionStart",
     "DiagnosticEvent",
+    "Dialog",
+    "DialogClosed",
+    "DialogOpened",
     "EntryAppended",
     "Event",
     "ExtensionErrorEvent",
@@ -117,13 +128,16 @@ __all__ = [
     "NO_MODEL_TEXT",
     "NewSession",
     "NotASession",
+    "Notified",
     "OpenOptions",
     "OpenSession",
+    "PlainTheme",
     "PromptRefused",
     "Provider",
     "QueueUpdate",
     "Receipt",
     "ScopedModel",
+    "ScreenPort",
     "Seat",
     "SeatClosed",
     "SessionExists",
@@ -134,6 +148,7 @@ __all__ = [
     "SessionWriter",
     "Settings",
     "StorageError",
+    "ThemeChange",
     "ThinkingLevelChanged",
     "ToolExecutionEnd",
     "ToolExecutionStart",
@@ -141,7 +156,13 @@ __all__ = [
     "ToolInfo",
     "TurnEnd",
     "TurnStart",
+    "UiChanged",
+    "UiPort",
+    "UiReset",
+    "UiState",
     "UnknownModel",
+    "WatchedUi",
+    "Widget",
     "World",
     "open_kernel",
     "open_writer",
@@ -204,7 +225,8 @@ class Kernel:
         stream = EventStream()
         for listener in options.listeners:
             stream.subscribe(listener)
-        ground = Ground(world=self.world, limits=self.limits, limbo=self._limbo, nursery=self._nursery, stream=stream)
+        desk = Desk(stream, self._nursery, self.world.ids.token, options.ui, options.mode)
+        ground = Ground(world=self.world, limits=self.limits, limbo=self._limbo, nursery=self._nursery, stream=stream, desk=desk)
         seat = Seat(await assembled(ground, options, log, loaded))
         select_at_start(seat._parts)
         return seat

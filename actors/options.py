@@ -20,6 +20,7 @@ from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
 from camshaft.actors.providers import Provider
 from camshaft.actors.signal import ABORT_GRACE_S
+from camshaft.actors.ui_port import UiPort, WatchedUi
 from camshaft.kernel.models import THINKING_LEVELS
 from camshaft.kernel.prompt import ContextFile
 from camshaft.kernel.settings import Settings
@@ -81,13 +82,15 @@ class OpenOptions:
     override_cwd: bool = False
     """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
     mode: str = "embedded"
-    """How the host shows things; extensions read it."""
+    """How the host shows things: `tui`, `rpc`, `json`, `print` or `embedded`; extensions read it."""
     flags: Mapping[str, bool | str] = attrs.field(factory=dict)
     """Values of flags that extensions register, by name; what is missing has its default (API-7)."""
     project_trusted: bool = True
     """Whether the files of `cwd` may decide what runs; extensions read it."""
     on_shutdown: Callable[[], None] | None = None
     """Called when an extension asks the host to end; the host decides when (CTXT-6). None: nothing happens."""
+    ui: UiPort | WatchedUi | None = None
+    """Who shows dialogs and lines of extensions; None: nobody, and `json` and `print` have no UI in any case (UI-1)."""
 
 
 def require_valid(options: OpenOptions) -> None:
@@ -130,6 +133,10 @@ def _are_flags(value: object) -> bool:
     return isinstance(value, Mapping) and all([isinstance(name, str) and isinstance(each, bool | str) for name, each in value.items()])
 
 
+def _is_ui(value: object) -> bool:
+    return isinstance(value, WatchedUi) or all([inspect.getattr_static(value, name, None) is not None for name in _DIALOGS])
+
+
 def _one(is_right: Callable[[Any], bool], expected: str) -> Check:
     def faults(name: str, value: Any) -> Iterator[str]:
         if not is_right(value):
@@ -163,6 +170,7 @@ def _each(is_right: Callable[[Any], bool], expected: str, *, or_none: bool = Fal
 
 
 _is_folder: Final = _one(lambda value: not isinstance(value, str) or os.path.isdir(value), "the path of a folder that exists")
+_DIALOGS: Final = ("select", "confirm", "input", "editor")
 _PROVIDER: Final = ("name", "models", "configured", "stream")
 
 CHECKS: Final[dict[str, Check]] = {
@@ -193,5 +201,6 @@ CHECKS: Final[dict[str, Check]] = {
     "flags": _one(_are_flags, "a dict of flag names and values, which are true, false or a text"),
     "project_trusted": _one(lambda value: isinstance(value, bool), "true or false"),
     "on_shutdown": _optional(callable, "a function without arguments"),
+    "ui": _optional(_is_ui, "a UI port, which has select(), confirm(), input() and editor(), or WatchedUi()"),
 }
 """What each option may be."""

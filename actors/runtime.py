@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from camshaft.actors.desk import Desk
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.providers import Provider
 from camshaft.actors.signal import AbortSignal
@@ -64,7 +65,12 @@ class Runtime(Protocol):
 
     @property
     def mode(self) -> str:
-        """How the host shows things: `print`, `json`, `rpc`, `interactive` or `embedded`."""
+        """How the host shows things: `print`, `json`, `rpc`, `tui` or `embedded`."""
+        ...
+
+    @property
+    def desk(self) -> Desk:
+        """Where dialogs are asked and things are shown."""
         ...
 
     @property

@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
+from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
 from camshaft.actors.flights import Disposition, Receipt
@@ -46,6 +47,7 @@ from camshaft.kernel.commands import (
     SetName,
     SetQueueMode,
 )
+from camshaft.kernel.dialogs import Dialog, UiState
 from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged, ThinkingLevelChanged
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
@@ -222,6 +224,31 @@ class Seat:
     def commands(self) -> tuple[CommandInfo, ...]:
         """What can be called as `/name`."""
         return self._parts.host.command_infos()
+
+    # -- what extensions ask and show ----------------------------------------------------
+
+    @property
+    def desk(self) -> Desk:
+        """Where extensions ask and show things."""
+        return self._parts.ground.desk
+
+    @property
+    def ui(self) -> UiState:
+        """Everything extensions show now."""
+        return self.desk.state
+
+    @property
+    def dialogs(self) -> tuple[Dialog, ...]:
+        """The open dialogs, oldest first."""
+        return self.desk.dialogs
+
+    def answer_dialog(self, dialog_id: str, value: object) -> bool:
+        """Ends a dialog with an answer, or its fallback if that has the wrong shape; False for one that is not open (UI-4)."""
+        return self.desk.answer(dialog_id, value)
+
+    def cancel_dialog(self, dialog_id: str) -> bool:
+        """Ends a dialog with its fallback; False for one that is not open."""
+        return self.desk.cancel(dialog_id)
 
     # -- events --------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Limbo
+from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
@@ -32,6 +33,7 @@ class Ground:
     nursery: trio.Nursery
     """Of the kernel: tasks in it end with the block of `open_kernel`."""
     stream: EventStream
+    desk: Desk
 
 
 @attrs.frozen(kw_only=True)

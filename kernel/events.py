@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import attrs
 
+from camshaft.kernel.dialogs import Dialog, Ending, UiValue
 from camshaft.kernel.entries import Entry
 from camshaft.kernel.messages import AssistantMessage, Message, ToolResultMessage
 from camshaft.kernel.persistent import FrozenDict, Json
@@ -218,6 +219,55 @@ class ExtensionErrorEvent:
 
 
 @attrs.frozen(kw_only=True)
+class DialogOpened:
+    """An extension asks a person; `Seat.dialogs` has it until it is closed. Only where a UI is bound, as the next four."""
+
+    type: ClassVar[str] = "dialog_opened"
+    dialog: Dialog
+
+
+@attrs.frozen(kw_only=True)
+class DialogClosed:
+    """A dialog is open no longer; whoever shows it takes it away."""
+
+    type: ClassVar[str] = "dialog_closed"
+    id: str
+    ending: Ending
+
+
+@attrs.frozen(kw_only=True)
+class Notified:
+    """An extension says something to people, once; it is not kept."""
+
+    type: ClassVar[str] = "notified"
+    message: str
+    level: str
+    """`info`, `warning` or `error`."""
+    extension: str
+    """Its path."""
+
+
+@attrs.frozen(kw_only=True)
+class UiChanged:
+    """An extension shows something else, or nothing any more; `Seat.ui` has all that is shown."""
+
+    type: ClassVar[str] = "ui_changed"
+    part: str
+    """`status`, `widget`, `title`, `editor_text`, `working_message`, `working_visible` or `hidden_thinking_label`."""
+    key: str | None = None
+    """Of the status line or widget."""
+    value: UiValue = None
+    """None: cleared."""
+
+
+@attrs.frozen(kw_only=True)
+class UiReset:
+    """The extensions were replaced, and with them everything they showed (UI-7)."""
+
+    type: ClassVar[str] = "ui_reset"
+
+
+@attrs.frozen(kw_only=True)
 class DiagnosticEvent:
     """Something a host should know that changed no behaviour: a damaged line, a foreign writer, a restart."""
 
@@ -247,5 +297,10 @@ Event = (
     | SessionInfoChanged
     | ThinkingLevelChanged
     | ExtensionErrorEvent
+    | DialogOpened
+    | DialogClosed
+    | Notified
+    | UiChanged
+    | UiReset
     | DiagnosticEvent
 )

@@ -46,6 +46,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "listeners": ((waits,), "expected a plain function"),
     "override_cwd": ("yes", "override_cwd is 'yes'; expected true or false"),
     "mode": (None, "mode is None; expected a text"),
+    "ui": (
+        print,
+        "ui is <built-in function print>; expected a UI port, which has select(), confirm(), input() and editor(), or WatchedUi()",
+    ),
     "flags": ({"plan": 3}, "flags is {'plan': 3}; expected a dict of flag names and values, which are true, false or a text"),
     "project_trusted": ("yes", "project_trusted is 'yes'; expected true or false"),
     "on_shutdown": ("quit", "on_shutdown is 'quit'; expected a function without arguments, or None"),
