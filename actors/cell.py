@@ -13,8 +13,10 @@ import trio
 
 from camshaft.actors.agent_loop import Conversation
 from camshaft.actors.delivery import Delivery
+from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Flights
 from camshaft.actors.prompts import Prompts
+from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.sends import Sends
@@ -73,7 +75,8 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     """A cell around the parts: `runtime` is what extensions reach, `conversation` what the loop asks. Both outlive the cell."""
     executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
     flights = Flights(parts, executor, conversation)
-    prompts = Prompts(parts, flights, require_open)
+    resources = Resources(skills=tuple(parts.options.skills), templates=tuple(parts.options.templates))
+    prompts = Prompts(parts, flights, require_open, Expansion(parts.host, resources))
     sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
     parts.host.bind(runtime, parts.nursery)
     parts.ground.desk.bind(parts.host.notify)

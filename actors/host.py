@@ -47,11 +47,32 @@ from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surr
 from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider
+from camshaft.actors.resources.found import ResourceDiagnostic, Resources
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground
 from camshaft.actors.selection import select_at_start
 from camshaft.actors.session_writer import SessionWriter, open_writer
+from camshaft.actors.settings_files import (
+    FileStorage,
+    MemoryStorage,
+    ProjectNotTrusted,
+    SettingsError,
+    SettingsFiles,
+    SettingsStorage,
+    settings_files,
+    settings_in_memory,
+)
+from camshaft.actors.trust import (
+    InvalidTrustStore,
+    TrustAnswer,
+    TrustDecision,
+    TrustResolver,
+    TrustStore,
+    needs_trust,
+    resolve_trust,
+    trust_store,
+)
 from camshaft.actors.ui_port import PlainTheme, ScreenPort, ThemeChange, UiPort, WatchedUi
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
@@ -85,6 +106,9 @@ from camshaft.kernel.events import (
     UiReset,
 )
 from camshaft.kernel.settings import InvalidSetting, Settings, read_settings
+from camshaft.kernel.settings_merge import ResourceLists, effective_settings
+from camshaft.kernel.skills import Skill
+from camshaft.kernel.templates import PromptTemplate
 
 __all__ = [
     "AgentEnd",
@@ -108,11 +132,13 @@ __all__ = [
     "ExtensionErrorEvent",
     "ExtensionMisuse",
     "ExtensionSource",
+    "FileStorage",
     "Follower",
     "FollowerStalled",
     "InlineExtension",
     "InvalidOptions",
     "InvalidSetting",
+    "InvalidTrustStore",
     "Kernel",
     "KernelBlock",
     "KernelMisuse",
@@ -120,6 +146,7 @@ __all__ = [
     "Listener",
     "LoadError",
     "MemorySession",
+    "MemoryStorage",
     "MessageEnd",
     "MessageStart",
     "MessageUpdate",
@@ -132,10 +159,15 @@ __all__ = [
     "OpenOptions",
     "OpenSession",
     "PlainTheme",
+    "ProjectNotTrusted",
     "PromptRefused",
+    "PromptTemplate",
     "Provider",
     "QueueUpdate",
     "Receipt",
+    "ResourceDiagnostic",
+    "ResourceLists",
+    "Resources",
     "ScopedModel",
     "ScreenPort",
     "Seat",
@@ -147,6 +179,10 @@ __all__ = [
     "SessionSealed",
     "SessionWriter",
     "Settings",
+    "SettingsError",
+    "SettingsFiles",
+    "SettingsStorage",
+    "Skill",
     "StorageError",
     "ThemeChange",
     "ThinkingLevelChanged",
@@ -154,6 +190,10 @@ __all__ = [
     "ToolExecutionStart",
     "ToolExecutionUpdate",
     "ToolInfo",
+    "TrustAnswer",
+    "TrustDecision",
+    "TrustResolver",
+    "TrustStore",
     "TurnEnd",
     "TurnStart",
     "UiChanged",
@@ -164,11 +204,17 @@ __all__ = [
     "WatchedUi",
     "Widget",
     "World",
+    "effective_settings",
+    "needs_trust",
     "open_kernel",
     "open_writer",
     "read_settings",
     "real_world",
+    "resolve_trust",
     "session_folder",
+    "settings_files",
+    "settings_in_memory",
+    "trust_store",
 ]
 
 CLOSE_CONNECTIONS_S: Final = 1.0

@@ -24,6 +24,8 @@ from camshaft.actors.ui_port import UiPort, WatchedUi
 from camshaft.kernel.models import THINKING_LEVELS
 from camshaft.kernel.prompt import ContextFile
 from camshaft.kernel.settings import Settings
+from camshaft.kernel.skills import Skill
+from camshaft.kernel.templates import PromptTemplate
 from camshaft.kernel.tools import ToolDefinition
 
 
@@ -67,6 +69,10 @@ class OpenOptions:
     """Texts added to the system prompt."""
     context_files: tuple[ContextFile, ...] = ()
     """Files with instructions for the project."""
+    skills: tuple[Skill, ...] = ()
+    """What `/skill:name` and the model may load; of two with one name the first counts (RES-1)."""
+    templates: tuple[PromptTemplate, ...] = ()
+    """What `/name` is expanded with; of two with one name the first counts (RES-1)."""
     model: str | None = None
     """`provider/id`, or an id only one provider has."""
     scoped_models: tuple[ScopedModel, ...] = ()
@@ -190,6 +196,8 @@ CHECKS: Final[dict[str, Check]] = {
     "system_prompt": _optional(_is_text, "a text"),
     "append_system_prompt": _each(_is_text, "a text"),
     "context_files": _each(lambda value: isinstance(value, ContextFile), "ContextFile(path=..., content=...)"),
+    "skills": _each(lambda value: isinstance(value, Skill), "Skill(name=..., description=..., file_path=...)"),
+    "templates": _each(lambda value: isinstance(value, PromptTemplate), "PromptTemplate(name=..., content=...)"),
     "model": _optional(_is_text, "a text like 'provider/id'"),
     "scoped_models": _each(lambda value: isinstance(value, ScopedModel), "ScopedModel(model=...)"),
     "thinking_level": _choice(*THINKING_LEVELS, None),

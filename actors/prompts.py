@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from camshaft.actors.errors import CommandRefused
+from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Disposition, Flights, Receipt
 from camshaft.actors.seat_parts import SeatParts, input_of
 from camshaft.kernel import hook_events, hook_merges
@@ -49,6 +50,7 @@ class Prompts:
     _parts: SeatParts
     _flights: Flights
     require_open: Callable[[], None]
+    expansion: Expansion
     deferred: deque[Callable[[], Awaitable[Any]]] = attrs.field(factory=deque)
     """What waits until `agent_settled` was dispatched, in order (LOOP-42)."""
 
@@ -117,7 +119,10 @@ class Prompts:
         return attrs.evolve(given, text=plan.event.text, images=plan.event.images or ())
 
     async def _step_expand(self, given: Given) -> Receipt | Given:
-        return given
+        return self._expanded(given) if given.expand else given
+
+    def _expanded(self, given: Given) -> Given:
+        return attrs.evolve(given, text=self.expansion.expanded(given.text))
 
     async def _step_queue(self, given: Given) -> Receipt | Given:
         if admit(Operation.PROMPT, self._parts.state.live.activity) is not Verdict.QUEUE_IF_TOLD:
@@ -152,7 +157,7 @@ class Prompts:
         passed = await self._step_input(given)
         if isinstance(passed, Receipt):
             return passed.disposition
-        return self.enqueue(way, self._user_message(passed), None).disposition
+        return self.enqueue(way, self._user_message(self._expanded(passed)), None).disposition
 
     def enqueue(self, way: Behavior, message: Message, command_id: str | None) -> Receipt:
         """Queues a message. Raises CommandRefused when too many wait."""

@@ -24,11 +24,13 @@ from camshaft.actors.cell import Cell, cell_of
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
+from camshaft.actors.expansion import commands_of
 from camshaft.actors.flights import Disposition, Receipt
 from camshaft.actors.loading import LoadError
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
@@ -88,8 +90,8 @@ class Seat:
     """The prompt options of the run under way, and those its handlers were shown, once they are done; None: the base."""
     _kept: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """An active set that handlers selected for a run, and the selection of the base options (PB-6)."""
-    _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], PromptOptions] | None = None
-    """The prompt options, and the active set and tools they were made from."""
+    _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], Resources, PromptOptions] | None = None
+    """The prompt options, and the active set, tools and resources they were made from."""
     _closed: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -222,8 +224,17 @@ class Seat:
         return self._parts.found
 
     def commands(self) -> tuple[CommandInfo, ...]:
-        """What can be called as `/name`."""
-        return self._parts.host.command_infos()
+        """What can be called as `/name`: commands of extensions, then templates, then skills (API-19)."""
+        return (*self._parts.host.command_infos(), *commands_of(self.resources))
+
+    @property
+    def resources(self) -> Resources:
+        """The skills and templates that texts are expanded with."""
+        return self._cell.prompts.expansion.resources
+
+    def use_resources(self, resources: Resources) -> None:
+        """Replaces skills and templates, for texts and for the system prompt of the next run (RES-3)."""
+        self._cell.prompts.expansion.resources = resources
 
     # -- what extensions ask and show ----------------------------------------------------
 
@@ -467,16 +478,17 @@ class Seat:
     def prompt_options(self) -> PromptOptions:
         """The base options of the system prompt, with the tools as they are now; the same object while those are the same."""
         known = self._prompt
-        if known is not None and known[0] is self.active_tools and known[1] is self.tools:
-            return known[2]
+        if known is not None and known[0] is self.active_tools and known[1] is self.tools and known[2] is self.resources:
+            return known[3]
         active = [self.tools[name].definition for name in self.active_tools if name in self.tools]
         options = attrs.evolve(
             self._parts.base_prompt,
             selected_tools=tuple([tool.name for tool in active]),
             tool_snippets=FrozenDict({tool.name: " ".join(tool.prompt_snippet.split()) for tool in active if tool.prompt_snippet}),
             tool_guidelines=FrozenDict({tool.name: tool.prompt_guidelines for tool in active if tool.prompt_guidelines}),
+            skills=self.resources.skills,
         )
-        self._prompt = (self.active_tools, self.tools, options)
+        self._prompt = (self.active_tools, self.tools, self.resources, options)
         return options
 
     def starting_options(self) -> PromptOptions:

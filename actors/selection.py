@@ -15,7 +15,9 @@ from camshaft.actors.seat_parts import SeatParts
 from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.models import Model, clamp_level
+from camshaft.kernel.prompt import DEFAULT_TOOLS
 from camshaft.kernel.recorded import recorded_level, recorded_tools
+from camshaft.kernel.settings_merge import default_tools_of
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import after_registration, selected_at_start, with_active
 
@@ -79,10 +81,10 @@ _StartTools = tuple[tuple[str, ...], tuple[str, ...]]
 def _tools_at_start(options: OpenOptions, state: SessionState, host: ExtensionHost) -> _StartTools:
     """The chosen tools; without a choice a resumed session's own, in the order of EXPO-7."""
     choice: Sequence[str] | None = () if options.no_tools == "all" and options.tools is None else options.tools
-    defaults: Sequence[str] = () if options.no_tools == "builtin" else ("read", "bash", "edit", "write")
-    wanted = choice if choice is not None else options.settings.default_tools
-    if choice is None and wanted is not None and all(name[:1] not in "+-" for name in wanted):
-        defaults, wanted = wanted, None
+    chosen = default_tools_of(options.settings.default_tools if choice is None else None)
+    defaults: Sequence[str] = () if options.no_tools == "builtin" else DEFAULT_TOOLS
+    defaults = defaults if chosen.names is None else chosen.names
+    wanted = choice if choice is not None else chosen.modifiers or None
     active = selected_at_start(wanted, options.exclude_tools, host.tools, defaults=defaults)
     if isinstance(active, Rejection):
         raise InvalidOptions(active.why)

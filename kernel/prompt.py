@@ -18,6 +18,7 @@ from camshaft.kernel import prompt_texts as texts
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import BLANKS, Message, SystemMessage, ToolDeclaration, ToolName, text_of
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
+from camshaft.kernel.skills import Skill
 
 DEFAULT_TOOLS: Final = ("read", "bash", "edit", "write")
 """The tools a prompt is about if nothing else is said."""
@@ -185,18 +186,6 @@ class ContextFile:
 
 
 @attrs.frozen(kw_only=True)
-class SkillEntry:
-    """A skill as the prompt shows it (RES-8)."""
-
-    name: str
-    description: str
-    file_path: str
-    """Absolute."""
-    disable_model_invocation: bool = False
-    """Whether the model is not told about it."""
-
-
-@attrs.frozen(kw_only=True)
 class PromptOptions:
     """What the system prompt is built from (PB-1)."""
 
@@ -217,7 +206,7 @@ class PromptOptions:
     sections: FrozenDict = EMPTY
     """Sections of extensions: name to text (RES-19)."""
     context_files: tuple[ContextFile, ...] = ()
-    skills: tuple[SkillEntry, ...] = ()
+    skills: tuple[Skill, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
@@ -322,7 +311,7 @@ def _skills(options: PromptOptions) -> str:
     return f"{intro}\n\n<available_skills>\n{listed}\n</available_skills>"
 
 
-def _skill(skill: SkillEntry) -> str:
+def _skill(skill: Skill) -> str:
     parts = {"name": skill.name, "description": skill.description, "location": skill.file_path}
     inner = "\n".join([f"    <{tag}>{_escaped(text)}</{tag}>" for tag, text in parts.items()])
     return f"  <skill>\n{inner}\n  </skill>"

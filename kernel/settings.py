@@ -63,6 +63,18 @@ class BranchSummarySettings:
 
 
 @attrs.frozen(kw_only=True)
+class ImageSettings:
+    """What happens to images."""
+
+    auto_resize: bool = True
+    """Whether large ones are made smaller."""
+    block_images: bool = False
+    """Whether models get a text instead of each (SET-11)."""
+    extra: FrozenDict = EMPTY
+    """Keys that other readers know."""
+
+
+@attrs.frozen(kw_only=True)
 class Settings:
     """The effective settings of a session; values not listed here belong to their readers."""
 
@@ -73,7 +85,7 @@ class Settings:
     default_thinking_level: str | None = None
     """Of a new session."""
     default_tools: tuple[str, ...] | None = None
-    """Names, or +name/-name; None means the built-in four (EXPO-30)."""
+    """Names, and +name/-name that change them (SET-8); None means the built-in four (EXPO-30)."""
     steering_mode: QueueMode = "one-at-a-time"
     """How many steering messages a poll takes (QUE-1)."""
     follow_up_mode: QueueMode = "one-at-a-time"
@@ -90,6 +102,10 @@ class Settings:
     """The shell of the bash tool; None: found on PATH."""
     shell_command_prefix: str | None = None
     """Put before every command of the bash tool."""
+    images: ImageSettings = ImageSettings()
+    """What happens to images."""
+    default_project_trust: Literal["ask", "always", "never"] = "ask"
+    """Whether a project about which nothing is known is trusted (TRUST-2)."""
 
 
 class InvalidSetting(ValueError):
@@ -119,6 +135,21 @@ def read_settings(raw: Mapping[str, Json], source: str) -> tuple[Settings, tuple
         values["steering_mode"] = legacy.steering_mode
         warnings.extend(more)
     return Settings(**values), tuple(warnings)
+
+
+def valid_part(raw: Mapping[str, Json], source: str) -> tuple[FrozenDict, tuple[str, ...]]:
+    """One scope's object without the values that cannot be read, and a text for each of them (SET-7).
+
+    So an invalid value of a project does not hide the valid one of the user. Raises InvalidSetting as `read_settings`.
+    """
+    found: dict[str, Json] = {}
+    warnings: list[str] = []
+    for key, value in raw.items():
+        wrong = read_settings({key: value}, source)[1]
+        warnings.extend(wrong)
+        if not wrong:
+            found[key] = value
+    return FrozenDict(found), tuple(warnings)
 
 
 def _check_tokens(compaction: Json) -> None:

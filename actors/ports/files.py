@@ -130,7 +130,7 @@ class RealFiles:
 
     async def read(self, path: str, *, bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """As the port says."""
-        return await self._in_thread(partial(_read, path, bytes_max))
+        return await self._in_thread(partial(read_plain_file, path, bytes_max))
 
     async def write(self, path: str, data: bytes) -> None:
         """As the port says."""
@@ -189,7 +189,8 @@ class _RealPrivateFile:
             self._handle = None
 
 
-def _read(path: str, bytes_max: int) -> bytes:
+def read_plain_file(path: str, bytes_max: int) -> bytes:
+    """The whole file, at once. Raises OSError, with EFBIG if it is larger and EINVAL if it is no plain file."""
     # Not blocking: opening a pipe nobody writes to would keep the thread for ever.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:

@@ -38,6 +38,8 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "system_prompt": (3, "system_prompt is 3; expected a text, or None"),
     "append_system_prompt": ("be brief", "append_system_prompt is 'be brief'; expected a tuple"),
     "context_files": (("AGENTS.md",), "context_files[0] is 'AGENTS.md'; expected ContextFile(path=..., content=...)"),
+    "skills": (("review",), "skills[0] is 'review'; expected Skill(name=..., description=..., file_path=...)"),
+    "templates": (("fix",), "templates[0] is 'fix'; expected PromptTemplate(name=..., content=...)"),
     "model": (3, "model is 3; expected a text like 'provider/id', or None"),
     "scoped_models": (("openai/x",), "scoped_models[0] is 'openai/x'; expected ScopedModel(model=...)"),
     "thinking_level": ("most", "thinking_level is 'most'; expected one of 'off', 'minimal', "),

@@ -13,7 +13,6 @@ from camshaft.kernel.prompt import (
     BuiltPrompt,
     ContextFile,
     PromptOptions,
-    SkillEntry,
     SystemState,
     build_prompt,
     build_sections,
@@ -38,6 +37,7 @@ from camshaft.kernel.prompt_texts import (
     DEFAULT_RULE_2,
     default_skills_intro,
 )
+from camshaft.kernel.skills import Skill
 from tests.kernel.made import system
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -204,7 +204,7 @@ def test_the_sections_stand_in_their_order() -> None:
     sections = built(
         append_system_prompt="More",
         context_files=(ContextFile(path="A.md", content="a"),),
-        skills=(SkillEntry(name="s", description="d", file_path="/s"),),
+        skills=(Skill(name="s", description="d", file_path="/s"),),
         sections=FrozenDict({"zeta": "z", "alpha": "a"}),
     )
 
@@ -272,7 +272,7 @@ def test_rules_are_given_once_in_the_order_of_the_tools() -> None:
 
 @pytest.mark.rule("RES-8")
 def test_skills_name_the_tool_that_reads_them() -> None:
-    skill = (SkillEntry(name="s", description="d", file_path="/s"),)
+    skill = (Skill(name="s", description="d", file_path="/s"),)
 
     assert default_skills_intro("read") in built(selected_tools=("bash", "read"), skills=skill)["skills"]
     assert default_skills_intro("bash") in built(selected_tools=("bash", "read"), hidden_tools=("read",), skills=skill)["skills"]
