@@ -50,6 +50,7 @@ async def assembled(ground: Ground, options: OpenOptions, log: Log, loaded: Load
 async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
     """The same session with a new generation of extensions, and with what `options` say now."""
     cwd = parts.base_prompt.cwd
+    parts.ground.modules.clear()
     return attrs.evolve(
         parts,
         options=options,
@@ -66,7 +67,7 @@ async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generatio
     def api_for(extension: Extension) -> ExtensionAPI:
         return ExtensionAPI(extension, host, host.generation, cwd)
 
-    await Loader(host, cwd, api_for).load(options.extensions)
+    await Loader(host, cwd, api_for, ground.limbo, ground.modules).load(options.extensions)
     return host
 
 

@@ -22,7 +22,7 @@ from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now, is_aw
 from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.generation import Generation
-from camshaft.actors.loading import LoadError
+from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.places import place_of
 from camshaft.actors.registrations import Command, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime
@@ -48,6 +48,7 @@ class ExtensionHost:
     extensions: list[Extension] = attrs.field(factory=list)
     errors: deque[ExtensionErrorEvent] = attrs.field(factory=lambda: deque(maxlen=ERRORS_KEPT_MAX))
     load_errors: list[LoadError] = attrs.field(factory=list)
+    load_warnings: list[LoadWarning] = attrs.field(factory=list)
     tools: Mapping[str, RegisteredTool] = attrs.field(factory=dict)
     """The visible tools by name (TOOL-1), rebuilt at each registration."""
     _builtin: tuple[ToolDefinition, ...] = ()

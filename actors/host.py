@@ -37,10 +37,19 @@ from camshaft.actors.errors import (
 )
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
 from camshaft.actors.extension_api import ExtensionMisuse
+from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
 from camshaft.actors.kernel_block import KernelBlock
-from camshaft.actors.loading import ExtensionSource, InlineExtension, LoadError
+from camshaft.actors.loading import (
+    BuiltinExtension,
+    ExtensionFile,
+    ExtensionSource,
+    InlineExtension,
+    InstalledExtension,
+    LoadError,
+    LoadWarning,
+)
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
@@ -117,6 +126,7 @@ __all__ = [
     "AutoRetryEnd",
     "AutoRetryStart",
     "BUSY_TEXT",
+    "BuiltinExtension",
     "CamshaftError",
     "Cleared",
     "CommandInfo",
@@ -131,11 +141,13 @@ __all__ = [
     "Event",
     "ExtensionErrorEvent",
     "ExtensionMisuse",
+    "ExtensionFile",
     "ExtensionSource",
     "FileStorage",
     "Follower",
     "FollowerStalled",
     "InlineExtension",
+    "InstalledExtension",
     "InvalidOptions",
     "InvalidSetting",
     "InvalidTrustStore",
@@ -145,6 +157,7 @@ __all__ = [
     "Limits",
     "Listener",
     "LoadError",
+    "LoadWarning",
     "MemorySession",
     "MemoryStorage",
     "MessageEnd",
@@ -272,7 +285,9 @@ class Kernel:
         for listener in options.listeners:
             stream.subscribe(listener)
         desk = Desk(stream, self._nursery, self.world.ids.token, options.ui, options.mode)
-        ground = Ground(world=self.world, limits=self.limits, limbo=self._limbo, nursery=self._nursery, stream=stream, desk=desk)
+        ground = Ground(
+            world=self.world, limits=self.limits, limbo=self._limbo, nursery=self._nursery, stream=stream, desk=desk, modules=ModuleCache()
+        )
         seat = Seat(await assembled(ground, options, log, loaded))
         select_at_start(seat._parts)
         return seat

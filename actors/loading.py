@@ -1,31 +1,26 @@
-"""From an extension source to its `setup` callable: files, packages, inline functions.
+"""What an extension may be loaded from, and what is told of one that was not.
 
-A module is imported fresh, under a name of its own, for every loading: two extensions with
-equally named modules never see each other's, and module globals do not survive a reload.
+Hosts name a file or a folder (`ExtensionSource`), hand in a function (`InlineExtension`, `BuiltinExtension`), or let
+`discovery.py` look in the usual places, which gives files and entry points with their provenance (EXT-12).
 """
 
-import importlib.util
-import os
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.actor import Failure, guard_now
-from camshaft.actors.places import located
+from camshaft.kernel.tools import SourceInfo
 
 Setup = Callable[[Any], Any]
 """`setup(api)`, sync or async."""
 
-MODULE_PREFIX: Final = "camshaft_loaded_extension_"
-"""Modules of extensions are called this and a number that no other loading in the process has."""
+ENTRY_POINT: Final = "setup"
+"""The attribute of an extension's module that is called (EXT-25)."""
 
 
 @attrs.frozen(kw_only=True)
 class ExtensionSource:
-    """A file or package folder with a `setup`."""
+    """A file or folder with a `setup`, or a folder of such files."""
 
     path: str
     """Relative to the conversation's working directory."""
@@ -42,6 +37,59 @@ class InlineExtension:
 
 
 @attrs.frozen(kw_only=True)
+class BuiltinExtension:
+    """A setup function that the host offers by name; its path is `builtin:NAME`."""
+
+    name: str
+    """Named like this in settings and by `-e builtin:NAME`."""
+    setup: Setup
+    """`setup(api)`, sync or async."""
+    replaceable: bool = False
+    """True: left out if another extension registers a tool, command or flag of its; then setup must only register (EXT-11)."""
+    enabled: bool = True
+    """Whether it is loaded without being named."""
+
+    @property
+    def path(self) -> str:
+        """What it is called in settings and reports."""
+        return f"builtin:{self.name}"
+
+
+@attrs.frozen(kw_only=True)
+class ExtensionFile:
+    """An extension that was found in a file."""
+
+    path: str
+    """For reports: the file, or the folder that is a package."""
+    file: str
+    """What is imported."""
+    folder: str | None = None
+    """The folder that is one extension with all its modules; None: the file stands alone."""
+    source_info: SourceInfo
+
+    @property
+    def is_package(self) -> bool:
+        """Whether the folder itself is the module."""
+        return self.folder is not None and self.path == self.folder
+
+
+@attrs.frozen(kw_only=True)
+class InstalledExtension:
+    """An entry point of the group `camshaft.extensions` (EXT-13)."""
+
+    name: str
+    distribution: str
+    module: str
+    attribute: str = ENTRY_POINT
+    """Dotted, of the module."""
+
+    @property
+    def path(self) -> str:
+        """What it is called in settings and reports."""
+        return f"package:{self.distribution}/{self.name}"
+
+
+@attrs.frozen(kw_only=True)
 class LoadError:
     """An extension that did not load, or a registration that was refused."""
 
@@ -51,34 +99,26 @@ class LoadError:
     """Of an inline extension that raised: `FILE, line N`. The error of a file names it in its text."""
 
 
-def setup_of(source: ExtensionSource | InlineExtension, cwd: str) -> tuple[str, Setup] | LoadError:
-    """The path of the extension and its entry point (EXT-8, EXT-25)."""
-    if isinstance(source, InlineExtension):
-        return f"<inline:{source.name}>", source.setup
-    path = os.path.abspath(os.path.join(cwd, os.path.expanduser(source.path)))
-    file = os.path.join(path, "__init__.py") if os.path.isdir(path) else path
-    if not os.path.exists(file):
-        return LoadError(path=path, error=f"Extension path does not exist: {file if os.path.isdir(path) else path}")
-    module = guard_now(_imported, file)
-    if isinstance(module, Failure):
-        return LoadError(path=path, error=f"Failed to load extension: {located(module.error, module.text, file)}")
-    setup = getattr(module.value, "setup", None)
-    if not callable(setup):
-        return LoadError(path=path, error=f"Extension does not export a valid factory function: {path}")
-    return path, setup
+@attrs.frozen(kw_only=True)
+class LoadWarning:
+    """Something odd about an extension, or one that was left out on purpose."""
+
+    path: str
+    warning: str
 
 
-def _imported(file: str) -> ModuleType:
-    number = 1 + sum([1 for name in sys.modules if name.startswith(MODULE_PREFIX)])
-    name = f"{MODULE_PREFIX}{number}"
-    folder = [os.path.dirname(file)] if os.path.basename(file) == "__init__.py" else None
-    spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folder)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{file!r} is no Python file; expected NAME.py or a folder with __init__.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    loaded = guard_now(spec.loader.exec_module, module)
-    if isinstance(loaded, Failure):
-        del sys.modules[name]
-        raise loaded.error
-    return module
+Source = ExtensionSource | ExtensionFile | InstalledExtension | BuiltinExtension | InlineExtension | LoadError | LoadWarning
+"""One element of a list to load; of what finding already knows to be wrong, the report stands in its place."""
+
+
+def source_info_of(source: ExtensionFile | InstalledExtension | BuiltinExtension | InlineExtension) -> SourceInfo:
+    """Who owns what the extension registers (EXT-12)."""
+    match source:
+        case ExtensionFile():
+            return source.source_info
+        case InstalledExtension():
+            return SourceInfo(path=source.path, source=source.path, scope="user", origin="package")
+        case BuiltinExtension():
+            return SourceInfo(path=source.path, source="builtin", scope="user")
+        case InlineExtension():
+            return SourceInfo(path=f"<inline:{source.name}>", source="inline")

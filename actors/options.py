@@ -14,7 +14,16 @@ import attrs
 
 from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.event_stream import LISTENER_EXPECTED, Listener, is_listener
-from camshaft.actors.loading import ExtensionSource, InlineExtension
+from camshaft.actors.loading import (
+    BuiltinExtension,
+    ExtensionFile,
+    ExtensionSource,
+    InlineExtension,
+    InstalledExtension,
+    LoadError,
+    LoadWarning,
+    Source,
+)
 from camshaft.actors.logs.port import Durability
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
@@ -53,7 +62,7 @@ class OpenOptions:
     """The effective settings; no file is read."""
     providers: tuple[Provider, ...] = ()
     """Where models are."""
-    extensions: tuple[ExtensionSource | InlineExtension, ...] = ()
+    extensions: tuple[Source, ...] = ()
     """In load order, which is also handler order."""
     builtin_tools: tuple[ToolDefinition, ...] = ()
     """Tools of the host; an extension's tool of the same name replaces one (TOOL-1)."""
@@ -130,9 +139,10 @@ def _is_provider(value: object) -> bool:
 
 
 def _is_extension(value: object) -> bool:
-    if isinstance(value, InlineExtension):
+    if isinstance(value, InlineExtension | BuiltinExtension):
         return callable(value.setup)
-    return isinstance(value, ExtensionSource) and isinstance(value.path, str)
+    named = ExtensionSource | ExtensionFile | InstalledExtension | LoadError | LoadWarning
+    return isinstance(value, named) and isinstance(value.path, str)
 
 
 def _are_flags(value: object) -> bool:

@@ -26,7 +26,7 @@ from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
 from camshaft.actors.expansion import commands_of
 from camshaft.actors.flights import Disposition, Receipt
-from camshaft.actors.loading import LoadError
+from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
@@ -212,6 +212,11 @@ class Seat:
     def load_errors(self) -> tuple[LoadError, ...]:
         """Extensions and registrations that were refused while loading."""
         return tuple(self._parts.host.load_errors)
+
+    @property
+    def load_warnings(self) -> tuple[LoadWarning, ...]:
+        """What was odd about extensions, and which were left out on purpose."""
+        return tuple(self._parts.host.load_warnings)
 
     @property
     def diagnostics(self) -> tuple[DiagnosticEvent, ...]:
@@ -534,6 +539,7 @@ class Seat:
             await self._cell.shut_down("quit")
             closed = await guard(self._parts.session.log.aclose)
             self._parts.stream.close()
+            self._parts.ground.modules.clear()
         error = closed.error if isinstance(closed, Failure) else self._parts.rest.error
         if error is not None:
             raise error

@@ -8,6 +8,7 @@ from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.options import Limits, OpenOptions
 from camshaft.actors.providers import Provider, provider_of
 from camshaft.actors.rest import Rest
@@ -34,6 +35,8 @@ class Ground:
     """Of the kernel: tasks in it end with the block of `open_kernel`."""
     stream: EventStream
     desk: Desk
+    modules: ModuleCache
+    """What extensions are loaded from; a reload clears it, and so does the end of the conversation (EXT-28)."""
 
 
 @attrs.frozen(kw_only=True)
