@@ -170,6 +170,45 @@ class Role(msgspec.Struct, gc=False):
 decode_envelope: Final = msgspec.json.Decoder(Envelope).decode
 """The envelope of a line (bytes or a view of them). Raises one of ENVELOPE_FAULTS if something in it is odd."""
 
+
+class Listed(msgspec.Struct, gc=False):
+    """What a listing of sessions needs of a line: everything else in it is skipped, not checked."""
+
+    type: str
+    id: str | None = None
+    timestamp: str = ""
+    name: str | None = None
+    message: "ListedMessage | None" = None
+
+
+class ListedMessage(msgspec.Struct, gc=False):
+    """What a listing needs of a message."""
+
+    role: str
+    timestamp: int | float | None = None
+    content: msgspec.Raw = msgspec.Raw(b"null")
+    """Its text is `listed_texts`."""
+
+
+class _ListedBlock(msgspec.Struct, gc=False):
+    type: str
+    text: str = ""
+
+
+decode_listed: Final = msgspec.json.Decoder(Listed).decode
+"""What a listing needs of a line. Raises one of ENVELOPE_FAULTS if something in it is odd."""
+
+_LISTED_CONTENT: Final = msgspec.json.Decoder(str | list[_ListedBlock] | None)
+
+
+def listed_texts(content: msgspec.Raw) -> list[str]:
+    """The texts of a content: itself, or its text blocks. Raises one of ENVELOPE_FAULTS if something in it is odd."""
+    value = _LISTED_CONTENT.decode(content)
+    if isinstance(value, str):
+        return [value]
+    return [block.text for block in value or () if block.type == "text"]
+
+
 ENVELOPE_FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError)
 """What a decoder of msgspec may raise for bytes that another decoder may still be able to read."""
 

@@ -10,8 +10,8 @@ Paths are absolute. Names that are no UTF-8 carry surrogates, as everywhere in P
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeVar
@@ -32,6 +32,10 @@ FILE_BYTES_MAX: Final = 256 * 1024 * 1024
 READ_BYTES: Final = 4 * 1024 * 1024
 """One read. Large, because each piece is copied once more."""
 
+FIRST_BYTES: Final = 64 * 1024
+PIECE_BYTES: Final = 1024 * 1024
+"""Pieces of a file that is digested: the first, and the others."""
+
 PRIVATE_MODE: Final = 0o600
 """Output of a command may hold anything; it is its owner's alone (TOOL-53)."""
 
@@ -48,6 +52,8 @@ class FolderEntry:
     name: str
     is_directory: bool
     """Links are followed."""
+    modified_ms: int = 0
+    """When its content changed last, ms since the epoch."""
 
 
 @attrs.frozen(kw_only=True)
@@ -79,6 +85,13 @@ class Files(Protocol):
 
     async def read(self, path: str, *, bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """The whole file. OSError with EFBIG if it is larger, EINVAL if it is no plain file (a pipe could block for ever)."""
+        ...
+
+    async def digest(self, path: str, digest: Callable[[Iterator[bytes]], T]) -> T:
+        """What `digest` makes of the pieces of a file, which it may stop asking for; it is called in a thread.
+
+        OSError with EINVAL for what is no plain file. Between two pieces it looks for a cancel.
+        """
         ...
 
     async def write(self, path: str, data: bytes) -> None:
@@ -131,6 +144,10 @@ class RealFiles:
     async def read(self, path: str, *, bytes_max: int = FILE_BYTES_MAX) -> bytes:
         """As the port says."""
         return await self._in_thread(partial(read_plain_file, path, bytes_max))
+
+    async def digest(self, path: str, digest: Callable[[Iterator[bytes]], T]) -> T:
+        """As the port says."""
+        return await self._in_thread(partial(_digest, path, digest))
 
     async def write(self, path: str, data: bytes) -> None:
         """As the port says."""
@@ -191,6 +208,26 @@ class _RealPrivateFile:
 
 def read_plain_file(path: str, bytes_max: int) -> bytes:
     """The whole file, at once. Raises OSError, with EFBIG if it is larger and EINVAL if it is no plain file."""
+    with _opened(path) as handle:
+        return _read_all(handle, path, bytes_max)
+
+
+def _digest(path: str, digest: Callable[[Iterator[bytes]], T]) -> T:
+    with _opened(path) as handle:
+        return digest(_pieces(handle))
+
+
+def _pieces(handle: int) -> Iterator[bytes]:
+    """The file piece by piece; the first is small, because many who read want no more."""
+    wanted = FIRST_BYTES
+    while piece := os.read(handle, wanted):
+        yield piece
+        wanted = PIECE_BYTES
+        trio.from_thread.check_cancelled()
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
     # Not blocking: opening a pipe nobody writes to would keep the thread for ever.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -199,7 +236,7 @@ def read_plain_file(path: str, bytes_max: int) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "Not a plain file", path)
-        return _read_all(handle, path, bytes_max)
+        yield handle
     finally:
         os.close(handle)
 
@@ -244,10 +281,11 @@ def _list_folder(path: str) -> tuple[FolderEntry, ...]:
     found = []
     for name in os.listdir(path):
         try:
-            mode = os.stat(os.path.join(path, name)).st_mode
+            state = os.stat(os.path.join(path, name))
         except OSError:
             continue  # TOOL-92: unreadable entries, links that lead nowhere.
-        found.append(FolderEntry(name=name, is_directory=stat.S_ISDIR(mode)))
+        is_directory = stat.S_ISDIR(state.st_mode)
+        found.append(FolderEntry(name=name, is_directory=is_directory, modified_ms=state.st_mtime_ns // 1_000_000))
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ FAMILIES: Final = (
     "projection",
     "prompt-sections",
     "session-append",
+    "session-list",
     "session-load",
     "tools-bash",
     "tools-edit",

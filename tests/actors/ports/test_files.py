@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,47 @@ async def test_a_walk_stops_at_its_limit_and_names_what_is_no_utf_8(tmp_path: Pa
 
     assert found == (WalkedPath(path="\udcff", is_directory=True),)
     assert none == ()
+
+
+# -- digests -----------------------------------------------------------------------------
+
+
+async def test_a_digest_gets_the_whole_file_in_pieces_and_may_stop(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 12_000
+    (tmp_path / "a").write_bytes(data)
+
+    assert await RealFiles().digest(str(tmp_path / "a"), b"".join) == data
+    assert await RealFiles().digest(str(tmp_path / "a"), lambda pieces: len(next(pieces))) == 64 * 1024
+
+
+async def test_a_cancelled_digest_ends_between_two_pieces(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 20_000_000)
+    pieces_seen: list[int] = []
+
+    def digest(pieces: Iterator[bytes]) -> None:
+        for piece in pieces:
+            pieces_seen.append(len(piece))
+            trio.from_thread.run_sync(scope.cancel)
+
+    with trio.CancelScope() as scope:
+        await RealFiles().digest(str(tmp_path / "a"), digest)
+
+    assert scope.cancelled_caught
+    assert len(pieces_seen) == 1
+
+
+async def test_only_plain_files_are_digested(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    for name, error in (("pipe", OSError), ("", IsADirectoryError), ("nowhere", FileNotFoundError)):
+        with pytest.raises(error):
+            await RealFiles().digest(str(tmp_path / name), list)
+
+
+async def test_a_listed_name_has_the_time_of_its_last_change(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    os.utime(tmp_path / "a", (5, 7.5))
+
+    (found,) = await RealFiles().list_folder(str(tmp_path))
+
+    assert found.modified_ms == 7500
