@@ -8,20 +8,26 @@ def setup(api):
     api.on("turn_end", on_turn_end)
 """
 
+from camshaft.actors.bus import Bus
 from camshaft.actors.contexts import CommandContext, ExtensionContext, ToolContext
 from camshaft.actors.errors import CamshaftError
-from camshaft.actors.extension_api import Bus, ExtensionAPI, ExtensionMisuse
+from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
+from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.ports.clock import Clock, Ids
 from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedPath
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
 from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processes
+from camshaft.actors.programs import ExecResult
 from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestHooks, RequestOptions
+from camshaft.actors.registrations import Completion
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.signal import AbortSignal
+from camshaft.actors.surface import MarkdownContext, RenderView, ToolRenderers
+from camshaft.actors.tool_registration import define_tool
 from camshaft.actors.trust_context import TrustContext, TrustUi
 from camshaft.actors.ui_context import ExtensionUi, UiMisuse
 from camshaft.actors.world import World
@@ -213,6 +219,7 @@ __all__ = [
     "CompactionDraft",
     "CompactionPreparation",
     "CompactionSummaryMessage",
+    "Completion",
     "Content",
     "ContextEditDraft",
     "ContextEvent",
@@ -230,6 +237,7 @@ __all__ = [
     "Emit",
     "Ended",
     "Entry",
+    "ExecResult",
     "ExecutionMode",
     "Exposure",
     "ExtensionAPI",
@@ -255,6 +263,7 @@ __all__ = [
     "LINES_MAX",
     "MalformedJson",
     "McpServersChangeEvent",
+    "MarkdownContext",
     "Message",
     "MessageEnd",
     "MessageEndResult",
@@ -285,6 +294,7 @@ __all__ = [
     "ProviderStreamEvent",
     "Rates",
     "RegisteredMcpServer",
+    "RenderView",
     "Replacement",
     "RequestHooks",
     "RequestOptions",
@@ -339,6 +349,7 @@ __all__ = [
     "ToolExecutionStart",
     "ToolExecutionUpdate",
     "ToolInfo",
+    "ToolRenderers",
     "ToolResult",
     "ToolResultEvent",
     "ToolResultMessage",
@@ -365,6 +376,7 @@ __all__ = [
     "cost_of",
     "decode_entry",
     "decode_message",
+    "define_tool",
     "dumps",
     "encode",
     "final_arguments",

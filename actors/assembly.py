@@ -61,11 +61,11 @@ async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
 
 
 async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generation: int) -> ExtensionHost:
-    host = ExtensionHost(ground.stream, ground.world.clock.now_ms, Generation(generation))
+    host = ExtensionHost(ground.stream, ground.world.clock.now_ms, Generation(generation), bus=ground.bus, flag_values=dict(options.flags))
     host.use_tools(options.builtin_tools, lambda name: allows(options.tools, options.exclude_tools, name))
 
     def api_for(extension: Extension) -> ExtensionAPI:
-        return ExtensionAPI(extension, host, host.generation, cwd)
+        return ExtensionAPI(extension, host, host.generation, cwd, ground.world)
 
     await Loader(host, cwd, api_for, ground.limbo, ground.modules).load(options.extensions)
     return host

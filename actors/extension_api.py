@@ -2,57 +2,35 @@
 
 Every method first checks that the extension loaded and that its generation is not over
 (EXT-24, EXT-46). While factories run, actions raise (EXT-22); registrations work at any time.
+What a registration has to be is said in `registering.py` and `tool_registration.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.errors import CamshaftError
+from camshaft.actors import registering
+from camshaft.actors.bus import Bus
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.generation import Generation
-from camshaft.actors.registrations import Command, Extension, Handler
+from camshaft.actors.misuse import ExtensionMisuse
+from camshaft.actors.programs import OUTPUT_BYTES_MAX, ExecResult, run_program
+from camshaft.actors.registrations import DEFAULT_MESSAGE_TYPES, Extension, FlagType
 from camshaft.actors.runtime import CommandInfo, Runtime, ToolInfo
+from camshaft.actors.tool_registration import tool_definition
+from camshaft.actors.world import World
 from camshaft.kernel import codec
-from camshaft.kernel.errors import CodecError
 from camshaft.kernel.hook_events import CustomInput
-from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
-from camshaft.kernel.tools import EXPOSURES, ToolDefinition
+from camshaft.kernel.settings import Settings
+from camshaft.kernel.tools import Signal, ToolDefinition
 
 NOT_GIVEN: Final = object()
 """Stands for an argument that was left out, where None is a value."""
-
-
-class ExtensionMisuse(CamshaftError):
-    """An extension registered or asked for something that cannot be; the text says what was expected."""
-
-
-@attrs.define(eq=False)
-class Bus:
-    """Messages between extensions of one generation (API-27)."""
-
-    _api: "ExtensionAPI"
-
-    def on(self, channel: str, handler: Callable[[Any], Any]) -> Callable[[], None]:
-        """Calls `handler(value)` for every value emitted on `channel`; returns its unsubscribe."""
-        extension = self._api.checked()
-        _require_callable(handler, f"the listener of channel {channel!r}")
-        subscription = (channel, handler)
-        extension.listeners = (*extension.listeners, subscription)
-
-        def unsubscribe() -> None:
-            extension.listeners = tuple([each for each in extension.listeners if each is not subscription])
-
-        return unsubscribe
-
-    def emit(self, channel: str, value: Any = None) -> None:
-        """Calls the listeners of `channel` now, in subscription order."""
-        self._api.checked()
-        self._api.host.emit(channel, value)
+LOADING_TEXT: Final = "Extension runtime not initialized. Action methods cannot be called during extension loading."
 
 
 @attrs.define(eq=False)
@@ -63,11 +41,20 @@ class ExtensionAPI:
     host: ExtensionHost = attrs.field(repr=False)
     _generation: Generation
     _cwd: str
+    _world: World = attrs.field(repr=False)
 
     @property
     def events(self) -> Bus:
-        """The bus shared by all extensions."""
-        return Bus(self)
+        """The bus shared by all extensions (API-27)."""
+
+        def subscribe(channel: str, handler: Callable[[Any], Any]) -> Callable[[], None]:
+            return self.host.listen(self.checked(), channel, handler)
+
+        def emit(channel: str, value: Any) -> None:
+            self.checked()
+            self.host.bus.emit(channel, value)
+
+        return Bus(subscribe, emit)
 
     def checked(self) -> Extension:
         """The extension, if it may still act. Raises ExtensionMisuse or StaleContext."""
@@ -84,14 +71,7 @@ class ExtensionAPI:
         Raises ExtensionMisuse for an unknown event (EVT-4), or `fail_closed` where it means nothing (EVT-21).
         """
         extension = self.checked()
-        row = HOOKS.get(event)
-        if row is None:
-            raise ExtensionMisuse(f"there is no event {event!r}; the events are {', '.join(HOOKS)}")
-        _require_callable(handler, f"the handler of {event!r}")
-        if fail_closed and row.fail_closed is None:
-            closing = ", ".join([name for name, each in HOOKS.items() if each.fail_closed is not None])
-            raise ExtensionMisuse(f"{event!r} cannot fail closed; these can: {closing}")
-        registered = Handler(event, handler, fail_closed)
+        registered = registering.handler(event, handler, fail_closed)
         extension.handlers = (*extension.handlers, registered)
         self._rebuild()
 
@@ -101,27 +81,24 @@ class ExtensionAPI:
 
         return unsubscribe
 
-    def register_tool(self, tool: ToolDefinition | dict[str, Any]) -> None:
-        """Registers a tool, or a dict with its fields; visible and, by its exposure, active at once (TOOL-2).
+    def register_tool(self, tool: ToolDefinition | Mapping[str, Any] | Callable[..., Any]) -> None:
+        """Registers a tool: a definition, a dict with its fields, or a typed function (TOOL-1, TOOL-2).
 
-        Raises ExtensionMisuse if `parameters` is no schema of an object or a field is unknown.
+        It is visible, and by its exposure active, at once. Raises ExtensionMisuse for what cannot be a tool.
         """
-        extension = self.checked()
-        definition = tool if isinstance(tool, ToolDefinition) else _definition(tool, extension.path)
-        if not isinstance(definition.parameters, dict):
-            raise ExtensionMisuse(
-                f'Tool "{definition.name}" registered by extension "{extension.path}" must define an object parameter schema.'
-            )
-        if definition.parameters.get("type", "object") != "object":
-            said = f'Tool "{definition.name}" registered by extension "{extension.path}" must define an object parameter schema'
-            raise ExtensionMisuse(f"{said}, not one of type {definition.parameters['type']!r}.")
-        _check_definition(definition, extension.path)
-        definition = attrs.evolve(definition, parameters=freeze(definition.parameters, "parameters"))
-        extension.tools = {**extension.tools, definition.name: definition}
-        self._rebuild()
-        runtime = self.host.runtime
-        if runtime is not None and self.host.tools.get(definition.name) is not None:
-            runtime.tool_registered(definition)
+        self._register(tool_definition(tool, self.checked().path))
+
+    def tool(self, function: Callable[..., Any] | None = None, **fields: Any) -> Any:
+        """Decorator that registers a typed function as a tool; `fields` are those of ToolDefinition, by name.
+
+        Name, description and parameters come from the function: its name, its docstring, its signature.
+        """
+
+        def register(given: Callable[..., Any]) -> Callable[..., Any]:
+            self._register(tool_definition(given, self.checked().path, fields))
+            return given
+
+        return register if function is None else register(function)
 
     def register_command(
         self,
@@ -133,10 +110,48 @@ class ExtensionAPI:
     ) -> None:
         """Registers `/name`, which calls `handler(args, ctx)`. Raises ExtensionMisuse for an empty name."""
         extension = self.checked()
-        if not isinstance(name, str) or not name or not callable(handler):
-            raise ExtensionMisuse(f"a command needs a name and a handler, got {name!r} and {handler!r}")
-        command = Command(name=name, handler=handler, description=description, complete=get_argument_completions)
+        command = registering.command(name, handler, description, get_argument_completions)
         extension.commands = {**extension.commands, name: command}
+
+    def register_shortcut(self, key: str, handler: Callable[..., Any], *, description: str | None = None) -> None:
+        """Calls `handler(ctx)` when `key`, like `ctrl+p`, is pressed in an interactive frontend (API-5)."""
+        extension = self.checked()
+        shortcut = registering.shortcut(key, handler, description)
+        extension.shortcuts = {**extension.shortcuts, key.lower(): shortcut}
+
+    def register_flag(self, name: str, *, type: FlagType, description: str | None = None, default: bool | str | None = None) -> None:
+        """Registers the command-line flag `--name`. Raises ExtensionMisuse for a default of another type (API-6)."""
+        extension = self.checked()
+        extension.flags = {**extension.flags, name: registering.flag(name, type, description, default)}
+
+    def get_flag(self, name: str) -> bool | str | None:
+        """The value of a flag that this extension registered; in the factory its default (API-7). None for any other."""
+        return self.host.flag_value(name) if name in self.checked().flags else None
+
+    def register_message_renderer(self, custom_type: str, renderer: Callable[..., Any]) -> None:
+        """How frontends show messages of `custom_type`: `renderer(message, view)`; None is the default way (API-9)."""
+        extension = self.checked()
+        registering.renderer(custom_type, renderer, "message")
+        extension.message_renderers = {**extension.message_renderers, custom_type: renderer}
+
+    def register_entry_renderer(self, custom_type: str, renderer: Callable[..., Any]) -> None:
+        """How frontends show `custom` entries of `custom_type`: `renderer(entry, view)`; None is the default way (API-9)."""
+        extension = self.checked()
+        registering.renderer(custom_type, renderer, "entry")
+        extension.entry_renderers = {**extension.entry_renderers, custom_type: renderer}
+
+    def register_tool_renderer(self, resolver: Callable[..., Any]) -> None:
+        """Adds `resolver(tool_name, next)`, which gives ToolRenderers; `next()` gives what the others say (API-11)."""
+        extension = self.checked()
+        registering.resolver(resolver)
+        extension.tool_renderers = (*extension.tool_renderers, resolver)
+
+    def register_markdown_transformer(
+        self, transformer: Callable[..., Any], *, message_types: Sequence[str] = DEFAULT_MESSAGE_TYPES
+    ) -> None:
+        """Changes Markdown where it is shown, never what is stored: `transformer(markdown, ctx)` gives a text (API-10)."""
+        extension = self.checked()
+        extension.markdown_transformer = registering.transformer(transformer, message_types)
 
     # -- actions -------------------------------------------------------------------------
 
@@ -181,25 +196,33 @@ class ExtensionAPI:
         """Labels an entry; None clears. Raises CommandRefused for an unknown id."""
         self._bound().set_label(entry_id, label)
 
+    async def exec(  # noqa: PLR0913  # the options of API-25, all by name
+        self,
+        command: str,
+        args: Sequence[str] = (),
+        *,
+        signal: Signal | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  # ends the program, not the call
+        cwd: str | None = None,
+        max_buffer: int = OUTPUT_BYTES_MAX,
+    ) -> ExecResult:
+        """Runs a program without a shell, without input, at most `timeout` ms long; how it ended, also if it did not start.
+
+        At most `max_buffer` bytes of output are kept, then it is stopped. Raises ExtensionMisuse for wrong arguments.
+        """
+        self.checked()
+        program = registering.program(
+            (command, *args), cwd=cwd or self._cwd, environment=self._world.environment, timeout=timeout, max_buffer=max_buffer
+        )
+        return await run_program(self._world.processes, attrs.evolve(program, signal=signal))
+
     def get_active_tools(self) -> tuple[str, ...]:
         """The active set, in order."""
         return self._bound().state.selection.active_tools
 
     def get_all_tools(self) -> tuple[ToolInfo, ...]:
         """Every registered tool (EXPO-8)."""
-        return tuple(
-            [
-                ToolInfo(
-                    name=name,
-                    description=tool.definition.description,
-                    parameters=tool.definition.parameters,
-                    prompt_guidelines=tool.definition.prompt_guidelines,
-                    exposure=tool.definition.exposure,
-                    source_info=codec.encode(tool.source_info),
-                )
-                for name, tool in self._bound().tools.items()
-            ]
-        )
+        return tuple([registering.tool_info(tool) for tool in self._bound().tools.values()])
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3). Effective with the next request."""
@@ -210,6 +233,10 @@ class ExtensionAPI:
     def get_commands(self) -> tuple[CommandInfo, ...]:
         """What can be called by name."""
         return self._bound().commands()
+
+    def get_settings(self) -> Settings:
+        """The settings in effect, all scopes merged (API-24)."""
+        return self._bound().state.settings
 
     async def set_model(self, model: Model | str) -> bool:
         """Uses another model, given as such or as `provider/id`; False if it has no credentials (API-22)."""
@@ -229,45 +256,17 @@ class ExtensionAPI:
     def _bound(self) -> Runtime:
         self.checked()
         if self.host.runtime is None:
-            raise ExtensionMisuse("Extension runtime not initialized. Action methods cannot be called during extension loading.")
+            raise ExtensionMisuse(LOADING_TEXT)
         return self.host.runtime
+
+    def _register(self, definition: ToolDefinition) -> None:
+        extension = self.checked()
+        extension.tools = {**extension.tools, definition.name: definition}
+        self._rebuild()
+        runtime = self.host.runtime
+        if runtime is not None and self.host.tools.get(definition.name) is not None:
+            runtime.tool_registered(definition)
 
     def _rebuild(self) -> None:
         if self.host.runtime is not None:
             self.host.rebuild()
-
-
-def _definition(fields: dict[str, Any], path: str) -> ToolDefinition:
-    known = {field.name for field in attrs.fields(ToolDefinition)}
-    unknown = [name for name in fields if name not in known]
-    if unknown:
-        raise ExtensionMisuse(f'tool registered by "{path}": no field {unknown[0]!r}; expected {", ".join(sorted(known))}')
-    if not isinstance(fields.get("parameters"), dict):
-        name = fields.get("name")
-        raise ExtensionMisuse(f'Tool "{name}" registered by extension "{path}" must define an object parameter schema.')
-    plain = {name: value for name, value in fields.items() if not callable(value)}
-    callables = {name: value for name, value in fields.items() if callable(value)}
-    guidelines = plain.pop("prompt_guidelines", None) or ()
-    if isinstance(guidelines, str):
-        raise ExtensionMisuse(f'tool registered by "{path}": prompt_guidelines {guidelines!r}; expected a list of texts')
-    try:
-        return ToolDefinition(**callables, **plain, prompt_guidelines=tuple(guidelines))
-    except (TypeError, CodecError) as error:
-        raise ExtensionMisuse(f'tool registered by "{path}": {error}') from None
-
-
-def _check_definition(definition: ToolDefinition, path: str) -> None:
-    """Raises ExtensionMisuse for what the type checker would have found, had it been asked."""
-    if not isinstance(definition.name, str) or not definition.name:
-        raise ExtensionMisuse(f'tool registered by "{path}": name {definition.name!r}; expected a text')
-    where = f'tool "{definition.name}" registered by "{path}"'
-    _require_callable(definition.execute, f"execute of {where}")
-    if definition.exposure not in EXPOSURES:
-        raise ExtensionMisuse(f"{where}: exposure {definition.exposure!r}; expected one of {', '.join(EXPOSURES)}")
-    if definition.execution_mode not in (None, "parallel", "sequential"):
-        raise ExtensionMisuse(f"{where}: execution_mode {definition.execution_mode!r}; expected parallel or sequential")
-
-
-def _require_callable(given: object, what: str) -> None:
-    if not callable(given):
-        raise ExtensionMisuse(f"{what} is {given!r}; expected a function")

@@ -18,13 +18,15 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Cut, Failure, Outcome, guard, guard_now, is_awaitable
+from camshaft.actors.actor import Cut, Failure, Outcome, Value, guard, guard_now, is_awaitable
+from camshaft.actors.bus import EventBus, Subscription
 from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.generation import Generation
 from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.places import place_of
-from camshaft.actors.registrations import Command, Extension, Handler
+from camshaft.actors.registering import read_completions
+from camshaft.actors.registrations import Command, Completion, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime
 from camshaft.kernel import codec
 from camshaft.kernel.events import Event, ExtensionErrorEvent
@@ -49,6 +51,10 @@ class ExtensionHost:
     errors: deque[ExtensionErrorEvent] = attrs.field(factory=lambda: deque(maxlen=ERRORS_KEPT_MAX))
     load_errors: list[LoadError] = attrs.field(factory=list)
     load_warnings: list[LoadWarning] = attrs.field(factory=list)
+    bus: EventBus = attrs.field(factory=EventBus)
+    """Belongs to the conversation; the next generation gets the same one (API-27)."""
+    flag_values: Mapping[str, bool | str] = attrs.field(factory=dict)
+    """What the host was given for flags; they outlive a generation (EXT-49)."""
     tools: Mapping[str, RegisteredTool] = attrs.field(factory=dict)
     """The visible tools by name (TOOL-1), rebuilt at each registration."""
     _builtin: tuple[ToolDefinition, ...] = ()
@@ -249,12 +255,45 @@ class ExtensionHost:
             await self._runtime.sends_begun()
         return True
 
-    def emit(self, channel: str, value: Any) -> None:
-        """Calls the bus listeners of a channel in subscription order; async ones run on their own (API-27)."""
-        for extension in tuple(self.extensions):
-            for name, function in extension.listeners:
-                if name == channel:
-                    self._tell(extension, channel, function, value)
+    async def complete_command(self, name: str, prefix: str) -> tuple[Completion, ...]:
+        """What the command's own function proposes; a failure is reported, and nothing is proposed (CMD-8)."""
+        found = self.commands().get(name)
+        if found is None or found[1].complete is None:
+            return ()
+        outcome = await guard(found[1].complete, prefix)
+        if not isinstance(outcome, Failure | Cut):
+            outcome = guard_now(read_completions, outcome.value)
+        if isinstance(outcome, Failure):
+            self.report_failure(f"command:{name}", "command", outcome, found[0].path)
+        return outcome.value if isinstance(outcome, Value) else ()
+
+    def listen(self, extension: Extension, channel: str, function: Callable[[Any], Any]) -> Callable[[], None]:
+        """Subscribes a function of `extension` to the bus; returns its unsubscribe (API-27)."""
+
+        def tell(value: Any) -> None:
+            self._tell(extension, channel, function, value)
+
+        return self.bus.add(Subscription(channel, tell, lambda: not (extension.failed or self.generation.stale)))
+
+    def flag_value(self, name: str) -> bool | str | None:
+        """What the host gave, else the first default in load order (EXT-30); None if there is neither."""
+        if name in self.flag_values:
+            return self.flag_values[name]
+        defaults = [each.flags[name].default for each in self.extensions if name in each.flags]
+        return next((default for default in defaults if default is not None), None)
+
+    async def run_shortcut(self, key: str) -> bool:
+        """Runs what the last extension registered for `key`; False if none did. What it raises is reported (CTXT-10)."""
+        found = [(each, each.shortcuts[key.lower()]) for each in self.extensions if key.lower() in each.shortcuts]
+        if not found:
+            return False
+        extension, shortcut = found[-1]
+        outcome = await guard(shortcut.handler, self.context(extension.path))
+        if isinstance(outcome, Failure):
+            self.report_failure(extension.path, "shortcut", outcome)
+        if self._runtime is not None and self._runtime.has_sends:
+            await self._runtime.sends_begun()
+        return True
 
     def _tell(self, extension: Extension, channel: str, function: Callable[..., Any], value: Any) -> None:
         outcome = guard_now(function, value)

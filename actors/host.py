@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.assembly import assembled
+from camshaft.actors.bus import EventBus
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import (
     CamshaftError,
@@ -36,7 +37,6 @@ from camshaft.actors.errors import (
     StorageError,
 )
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
-from camshaft.actors.extension_api import ExtensionMisuse
 from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
@@ -51,11 +51,13 @@ from camshaft.actors.loading import (
     LoadWarning,
 )
 from camshaft.actors.logs.port import Loaded, Log
+from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
 from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider
+from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.found import ResourceDiagnostic, Resources
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
@@ -133,6 +135,7 @@ __all__ = [
     "CommandRefused",
     "CompactionEnd",
     "CompactionStart",
+    "Completion",
     "DiagnosticEvent",
     "Dialog",
     "DialogClosed",
@@ -286,7 +289,14 @@ class Kernel:
             stream.subscribe(listener)
         desk = Desk(stream, self._nursery, self.world.ids.token, options.ui, options.mode)
         ground = Ground(
-            world=self.world, limits=self.limits, limbo=self._limbo, nursery=self._nursery, stream=stream, desk=desk, modules=ModuleCache()
+            world=self.world,
+            limits=self.limits,
+            limbo=self._limbo,
+            nursery=self._nursery,
+            stream=stream,
+            desk=desk,
+            bus=EventBus(),
+            modules=ModuleCache(),
         )
         seat = Seat(await assembled(ground, options, log, loaded))
         select_at_start(seat._parts)

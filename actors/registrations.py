@@ -41,6 +41,17 @@ class Command:
 
 
 @attrs.frozen(kw_only=True)
+class Completion:
+    """One way to go on with a command's arguments (CMD-8)."""
+
+    value: str
+    """What is written."""
+    label: str
+    """What is shown."""
+    description: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class Flag:
     """A command-line flag, `--name` (API-6)."""
 
@@ -90,6 +101,4 @@ class Extension:
     tool_renderers: tuple[Callable[..., Any], ...] = ()
     """Resolvers, in the order of registration."""
     markdown_transformer: MarkdownTransformer | None = None
-    listeners: tuple[tuple[str, Callable[..., Any]], ...] = ()
-    """Bus subscriptions: channel and handler."""
     failed: bool = False

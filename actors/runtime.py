@@ -4,7 +4,7 @@ The seat implements it. Everything synchronous here is a read or a post: its eff
 on the caller's next line.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -20,7 +20,7 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import CallOutcome, RegisteredTool, ToolDefinition
+from camshaft.kernel.tools import Annotations, CallOutcome, Namespace, RegisteredTool, ToolDefinition
 
 
 @attrs.frozen(kw_only=True)
@@ -33,6 +33,9 @@ class ToolInfo:
     prompt_guidelines: tuple[str, ...]
     exposure: str
     source_info: Json
+    namespace: Namespace | None = None
+    annotations: Annotations | None = None
+    reaches_tools: Callable[[Any], Any] | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(kw_only=True)

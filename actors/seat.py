@@ -30,10 +30,12 @@ from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
+from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.world import World
 from camshaft.kernel import hook_events
 from camshaft.kernel.commands import (
@@ -227,6 +229,19 @@ class Seat:
     def found(self) -> tuple[DiagnosticEvent, ...]:
         """What opening noticed before anybody could listen: damaged lines, an unfinished run."""
         return self._parts.found
+
+    @property
+    def extension_surface(self) -> ExtensionSurface:
+        """What extensions offer to frontends at this moment: flags, shortcuts, renderers, transformers."""
+        return surface_of(self._parts.host.extensions)
+
+    async def run_shortcut(self, key: str) -> bool:
+        """Runs the shortcut of `key`; False if no extension has one. What it raises is reported (CTXT-10)."""
+        return await self._parts.host.run_shortcut(key)
+
+    async def complete_command(self, name: str, prefix: str) -> tuple[Completion, ...]:
+        """Completions of a command's arguments, of which `prefix` is written; empty if it knows none or fails (CMD-8)."""
+        return await self._parts.host.complete_command(name, prefix)
 
     def commands(self) -> tuple[CommandInfo, ...]:
         """What can be called as `/name`: commands of extensions, then templates, then skills (API-19)."""

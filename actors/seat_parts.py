@@ -4,6 +4,7 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Limbo
+from camshaft.actors.bus import EventBus
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
@@ -35,6 +36,8 @@ class Ground:
     """Of the kernel: tasks in it end with the block of `open_kernel`."""
     stream: EventStream
     desk: Desk
+    bus: EventBus
+    """What extensions tell each other by; a reload leaves it (API-27)."""
     modules: ModuleCache
     """What extensions are loaded from; a reload clears it, and so does the end of the conversation (EXT-28)."""
 

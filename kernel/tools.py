@@ -124,6 +124,16 @@ class ToolDefinition:
     """The group it belongs to."""
     annotations: Annotations | None = None
     """Hints for hosts that ask before a call."""
+    reaches_tools: Callable[[Any], Any] | None = attrs.field(default=None, repr=False)
+    """`reaches_tools(arguments)` says which tools a call may reach: "all" or a list of words (TOOL-1)."""
+    prepare_loadout: Callable[[Any], Any] | None = attrs.field(default=None, repr=False)
+    """`prepare_loadout(loadout)` may change what is declared while the tool is active (EXPO-20)."""
+    render_shell: str | None = None
+    """For frontends: how the frame around a call is shown."""
+    render_call: Callable[..., Any] | None = attrs.field(default=None, repr=False)
+    """For frontends: how a call is shown; None: the default way."""
+    render_result: Callable[..., Any] | None = attrs.field(default=None, repr=False)
+    """For frontends: how a result is shown; None: the default way."""
     constrained_sampling: Json = None
     """How a provider may constrain the arguments; passed on as it is."""
     replay: Literal["never", "safe"] = "never"

@@ -7,7 +7,8 @@ if asked), and pumps what comes to the caller's sink. It is over when
 * the program has exited and the pipe is at its end, or was quiet for QUIET_S since the last
   output or the exit, whichever came later: a background child that keeps the pipe open does
   not hold the call (TOOL-75). Such children are left alone;
-* the time is up, or an abort was requested: the whole group gets KILL (TOOL-73, TOOL-74);
+* the time is up, or an abort was requested: the whole group gets KILL (TOOL-73, TOOL-74),
+  after TERM and a grace if the command has one (API-25); meanwhile its output is still read;
 * the caller's scope is cancelled, or the sink raises: KILL too.
 
 Whatever happens, at whatever await, the pipe is closed and the program reaped before `run`
@@ -61,6 +62,8 @@ class ProcessCommand:
     """All of it; nothing is inherited."""
     timeout_s: float | None = None
     """None: no limit. Counted from the start of the program."""
+    term_grace_s: float = 0
+    """How long after a request to end (TERM) the program is ended by force (KILL); 0: at once."""
 
 
 @attrs.frozen(kw_only=True)
@@ -106,7 +109,7 @@ class RealProcesses:
         pipes = [output] if errors is None else [output, errors]
         try:
             process = await _started(command, output, errors or output)
-            return await _Child(process=process, pipes=pipes).attended(command.timeout_s, signal)
+            return await _Child(process=process, pipes=pipes, term_grace_s=command.term_grace_s).attended(command.timeout_s, signal)
         finally:
             for pipe in pipes:
                 pipe.close()
@@ -161,14 +164,15 @@ class _Child:
     last_output_s: float = -math.inf
     waits: set[trio.CancelScope] = attrs.field(factory=set)
     """Waits for output; the exit gives them a deadline."""
-    aborted: bool = False
+    term_grace_s: float = 0
+    stopped: Literal["timeout", "aborted"] | None = None
+    """Why it was asked to end."""
     settled: bool = False
 
     async def attended(self, timeout_s: float | None, signal: Signal | None) -> ProcessEnd:
         """Pumps until the end and leaves nothing running. Raises what a sink raises, and Cancelled."""
         try:
-            with trio.move_on_after(math.inf if timeout_s is None else timeout_s):
-                await self._watched(signal)
+            await self._watched(timeout_s, signal)
         finally:
             if not self.settled:
                 _kill_group(self.process.pid)
@@ -176,20 +180,24 @@ class _Child:
                 await self.process.wait()
         return self._end()
 
-    async def _watched(self, signal: Signal | None) -> None:
+    async def _watched(self, timeout_s: float | None, signal: Signal | None) -> None:
         failure: list[Exception] = []
+        ended = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._note_exit)
             if signal is not None:
                 nursery.start_soon(self._stop_when_aborted, signal, nursery.cancel_scope)
+            if timeout_s is not None:
+                nursery.start_soon(self._stop_after, timeout_s, nursery.cancel_scope)
             async with trio.open_nursery() as pumps:
                 for pipe in self.pipes:
                     pumps.start_soon(self._pump, pipe, failure)
             await self.exited.wait()
-            self.settled = not failure
+            ended = True
             nursery.cancel_scope.cancel()
         if failure:
             raise failure[0]
+        self.settled = ended
 
     async def _note_exit(self) -> None:
         await _exit_of(self.process)
@@ -200,7 +208,18 @@ class _Child:
 
     async def _stop_when_aborted(self, signal: Signal, scope: trio.CancelScope) -> None:
         await signal.wait()
-        self.aborted = True
+        await self._stop("aborted", scope)
+
+    async def _stop_after(self, timeout_s: float, scope: trio.CancelScope) -> None:
+        await trio.sleep(timeout_s)
+        await self._stop("timeout", scope)
+
+    async def _stop(self, why: Literal["timeout", "aborted"], scope: trio.CancelScope) -> None:
+        """Asks the group to end, if there is a grace; what is left after it ends with the scope."""
+        self.stopped = self.stopped or why
+        if self.term_grace_s > 0:
+            _signal_group(self.process.pid, signals.SIGTERM)
+            await trio.sleep(self.term_grace_s)
         scope.cancel()
 
     async def _pump(self, pipe: _Pipe, failure: list[Exception]) -> None:
@@ -234,7 +253,8 @@ class _Child:
         return math.inf if self.exited_s is None else max(self.exited_s, self.last_output_s) + QUIET_S
 
     def _end(self) -> ProcessEnd:
-        why: Literal["exited", "timeout", "aborted"] = "exited" if self.settled else "aborted" if self.aborted else "timeout"
+        by_itself = self.stopped is None or (self.settled and self.term_grace_s == 0)
+        why = "exited" if by_itself or self.stopped is None else self.stopped
         if self.exited_s is None:
             return ProcessEnd(why=why, exit_code=None, exited_after_s=None)
         code = self.process.returncode
@@ -284,8 +304,12 @@ async def _started(command: ProcessCommand, output: _Pipe, errors: _Pipe) -> tri
 
 
 def _kill_group(leader: int) -> None:
+    _signal_group(leader, signals.SIGKILL)
+
+
+def _signal_group(leader: int, number: signals.Signals) -> None:
     try:
-        os.killpg(leader, signals.SIGKILL)
+        os.killpg(leader, number)
     except ProcessLookupError:
         pass  # All of them ended by themselves.
 

@@ -182,7 +182,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     ),
     "a tool without a function": (
         lambda api: api.register_tool({"name": "t", "description": "d", "parameters": SCHEMA}),
-        'tool registered by "<inline:x0>": ',
+        f"execute of {TOOL} is None; expected a function",
     ),
     "a tool without a name": (
         lambda api: api.register_tool({**GOOD_TOOL, "name": ""}),
@@ -200,7 +200,7 @@ CALLS: dict[str, tuple[Any, str]] = {
     ),
     "guidelines as one text": (
         lambda api: api.register_tool({**GOOD_TOOL, "prompt_guidelines": "be careful"}),
-        "tool registered by \"<inline:x0>\": prompt_guidelines 'be careful'; expected a list of texts",
+        f"{TOOL}: prompt_guidelines 'be careful'; expected a list of texts",
     ),
     "a command without a name": (lambda api: api.register_command("", print), "a command needs a name and a handler, got '' and "),
     "a command without a handler": (lambda api: api.register_command("c", None), "a command needs a name and a handler, got 'c' and None"),
