@@ -6,7 +6,7 @@ What a registration has to be is said in `registering.py` and `tool_registration
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 import attrs
 
@@ -27,6 +27,8 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
 from camshaft.kernel.settings import Settings
 from camshaft.kernel.tools import Signal, ToolDefinition
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 NOT_GIVEN: Final = object()
 """Stands for an argument that was left out, where None is a value."""
@@ -88,13 +90,19 @@ class ExtensionAPI:
         """
         self._register(tool_definition(tool, self.checked().path))
 
-    def tool(self, function: Callable[..., Any] | None = None, **fields: Any) -> Any:
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(self, **fields: Any) -> Callable[[F], F]: ...
+
+    def tool(self, function: Any = None, /, **fields: Any) -> Any:
         """Decorator that registers a typed function as a tool; `fields` are those of ToolDefinition, by name.
 
         Name, description and parameters come from the function: its name, its docstring, its signature.
         """
 
-        def register(given: Callable[..., Any]) -> Callable[..., Any]:
+        def register(given: F) -> F:
             self._register(tool_definition(given, self.checked().path, fields))
             return given
 

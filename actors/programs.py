@@ -49,6 +49,7 @@ class Program:
     cwd: str
     environment: Mapping[str, str] = attrs.field(repr=False)
     timeout_ms: float | None = None
+    term_grace_s: float = TERM_GRACE_S
     output_bytes_max: int = OUTPUT_BYTES_MAX
     signal: Signal | None = None
 
@@ -61,7 +62,7 @@ async def run_program(processes: Processes, program: Program) -> ExecResult:
         cwd=program.cwd,
         environment=program.environment,
         timeout_s=None if program.timeout_ms is None else program.timeout_ms / 1000,
-        term_grace_s=TERM_GRACE_S,
+        term_grace_s=program.term_grace_s,
     )
     ends: list[ProcessEnd] = []
     async with trio.open_nursery() as nursery:
