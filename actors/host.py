@@ -58,7 +58,10 @@ from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
+from camshaft.actors.resources.context_files import FoundContext, context_files
+from camshaft.actors.resources.discovery import ResourcePlaces, discover, with_discovered
 from camshaft.actors.resources.found import ResourceDiagnostic, Resources
+from camshaft.actors.resources.system_files import GivenTexts, SystemTexts, system_texts
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground
@@ -166,6 +169,8 @@ __all__ = [
     "FileStorage",
     "Follower",
     "FollowerStalled",
+    "FoundContext",
+    "GivenTexts",
     "InlineExtension",
     "InstalledExtension",
     "InvalidOptions",
@@ -204,6 +209,7 @@ __all__ = [
     "Rendered",
     "ResourceDiagnostic",
     "ResourceLists",
+    "ResourcePlaces",
     "Resources",
     "ScopedModel",
     "ScreenPort",
@@ -221,6 +227,7 @@ __all__ = [
     "SettingsStorage",
     "Skill",
     "StorageError",
+    "SystemTexts",
     "ThemeChange",
     "ThinkingLevelChanged",
     "ToolExecutionEnd",
@@ -244,6 +251,8 @@ __all__ = [
     "Widget",
     "World",
     "bound_shortcuts",
+    "context_files",
+    "discover",
     "effective_settings",
     "needs_trust",
     "open_kernel",
@@ -256,9 +265,11 @@ __all__ = [
     "session_folder",
     "settings_files",
     "settings_in_memory",
+    "system_texts",
     "tool_renderers",
     "transform_markdown",
     "trust_store",
+    "with_discovered",
 ]
 
 CLOSE_CONNECTIONS_S: Final = 1.0

@@ -1,11 +1,15 @@
 """What looking for skills and prompt templates gives: the ones that count, and what was wrong on the way."""
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, TypeVar
 
 import attrs
 
 from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
+from camshaft.kernel.tools import SourceInfo
+
+Resource = TypeVar("Resource", Skill, PromptTemplate)
 
 
 @attrs.frozen(kw_only=True)
@@ -28,3 +32,35 @@ class Resources:
     skills: tuple[Skill, ...] = ()
     templates: tuple[PromptTemplate, ...] = ()
     diagnostics: tuple[ResourceDiagnostic, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Owner:
+    """How and for whom something was found: what its provenance has besides the path (EXT-12)."""
+
+    source: str
+    """`local` (an entry of settings), `auto` or `cli`."""
+    scope: Literal["user", "project", "temporary"] = "temporary"
+    origin: Literal["package", "top-level"] = "top-level"
+    base_dir: str | None = None
+
+    def info(self, path: str) -> SourceInfo:
+        """The provenance of what is at `path`."""
+        return SourceInfo(path=path, source=self.source, scope=self.scope, origin=self.origin, base_dir=self.base_dir)
+
+
+def warning(path: str, message: str) -> ResourceDiagnostic:
+    """A warning about a file or folder; its path begins the message."""
+    return ResourceDiagnostic(type="warning", message=f"{path}: {message}", path=path)
+
+
+def first_of_each_name(kind: str, found: Iterable[Resource]) -> tuple[tuple[Resource, ...], tuple[ResourceDiagnostic, ...]]:
+    """The first resource of each name, and a diagnostic for every later one (RES-1)."""
+    winners: dict[str, Resource] = {}
+    losers: list[ResourceDiagnostic] = []
+    for each in found:
+        winner = winners.setdefault(each.name, each)
+        if winner is not each:
+            text = f'{kind} "{each.name}" of {each.file_path} is not used: {winner.file_path} has the same name and comes first'
+            losers.append(ResourceDiagnostic(type="collision", message=text, path=each.file_path, winner_path=winner.file_path))
+    return tuple(winners.values()), tuple(losers)
