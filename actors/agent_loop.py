@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, give_way, guard
 from camshaft.actors.answers import Answers
+from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery, RunFailed
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
@@ -44,6 +45,7 @@ from camshaft.kernel.commands import (
     Take,
     Unclaim,
 )
+from camshaft.kernel.compaction_checks import due_between_turns
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import (
     FAILED,
@@ -58,7 +60,7 @@ from camshaft.kernel.persistent import EMPTY
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.recorded import level_to_record
 from camshaft.kernel.records import PlannedCall, StartingMessage, WaitRecord
-from camshaft.kernel.run import OVERFLOW_TEXT, chosen, moved, raised
+from camshaft.kernel.run import chosen, moved, raised
 from camshaft.kernel.run_data import Do, Last, On, Pending, Row, Run, State, View
 from camshaft.kernel.run_guards import retryable
 from camshaft.kernel.starting import Beginning, WantedPrompt, prompt_patch, starting_messages, wanted_prompt, with_tool_patch
@@ -123,6 +125,7 @@ class AgentLoop:
     _executor: ToolExecutor
     _limbo: Limbo
     _conversation: Conversation
+    _compactions: Compactions
     retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
     """Set by the host to end a retry wait without aborting the run (LOOP-66); a new one with each announced retry."""
     _planned: tuple[PlannedCall, ...] = ()
@@ -171,6 +174,7 @@ class AgentLoop:
     def _view(self) -> View:
         return View(
             state=self._session.state,
+            barren=self._compactions.barren,
             continuations_max=self._conversation.continuations_max,
             deferred=self._conversation.has_deferred,
         )
@@ -192,7 +196,8 @@ class AgentLoop:
     # -- before the run ------------------------------------------------------------------
 
     async def _precheck(self) -> On:
-        """Compaction before the run (RTY-30): nothing can compact yet."""
+        """Compaction before the run (RTY-30)."""
+        self.run = await self._compactions.before_prompt(self.run, self.signal)
         return "done"
 
     async def _prepare(self) -> On:
@@ -273,8 +278,10 @@ class AgentLoop:
         return "done"
 
     async def _between(self) -> On:
-        """Between turns: second steering poll, then prompt and tool patches (LOOP-14)."""
+        """Between turns: compaction, second steering poll, then prompt and tool patches (LOOP-14)."""
         await give_way()
+        if due_between_turns(self._view()):
+            await self._compactions.between_turns(self.signal)
         if not self._state.live.aborting and not self.run.pending and self._state.queues.steering:
             await self._take_queue("steer")
         patch = self._prompt_patch()
@@ -302,7 +309,8 @@ class AgentLoop:
             if item.input is not None:
                 self._post(AnnounceDelivery(input_id=item.input.input_id))
             stored, _ = await self._delivery.deliver(item.message, item.entry_id)
-            self._change(added=(*self.run.added, stored), pending=self.run.pending[1:])
+            tried = self.run.tried and not isinstance(stored, UserMessage)
+            self._change(added=(*self.run.added, stored), pending=self.run.pending[1:], tried=tried)
 
     async def _take_steering(self) -> None:
         await self._take_queue("steer")
@@ -564,14 +572,15 @@ class AgentLoop:
         final = self.run.last.message.error_message
         self._stream.publish(events.AutoRetryEnd(success=False, attempt=self.run.attempt, final_error=final))
 
+    async def _omit_for_compaction(self) -> None:
+        self._compactions.omit(self.run)
+
     async def _report_overflow(self) -> None:
-        will_retry = not self.run.tried
-        self._stream.publish(events.CompactionEnd(reason="overflow", aborted=False, will_retry=False, error_message=OVERFLOW_TEXT))
-        if self._host.has("session_compact_failed"):
-            event = hook_events.SessionCompactFailedEvent(
-                reason="overflow", error_message=OVERFLOW_TEXT, aborted=False, will_retry=will_retry, from_extension=False
-            )
-            await self._host.dispatch("session_compact_failed", event)
+        await self._compactions.report_beyond(self.run)
+
+    async def _compact(self) -> On:
+        self.run = await self._compactions.after_run(self.run, self.signal)
+        return "done"
 
     # -- settling ------------------------------------------------------------------------
 
@@ -643,7 +652,7 @@ _EFFECTS: Final[Mapping[State, Callable[[AgentLoop], Awaitable[On]]]] = {
     State.BETWEEN: AgentLoop._between,
     State.FAULTING: AgentLoop._fault,
     State.WAITING: AgentLoop._wait,
-    State.COMPACTING: AgentLoop._precheck,
+    State.COMPACTING: AgentLoop._compact,
     State.SETTLE_BOUNDING: AgentLoop._bound_settle,
 }
 
@@ -670,9 +679,10 @@ _ACTIONS: Final[Mapping[Do, Callable[[AgentLoop], Awaitable[None]]]] = {
     Do.AGENT_END_P: AgentLoop._agent_end_p,
     Do.RETRY_START: AgentLoop._retry_start,
     Do.OMIT_FOR_RETRY: AgentLoop._omit_for_retry,
+    Do.OMIT_FOR_COMPACTION: AgentLoop._omit_for_compaction,
     Do.REPORT_OVERFLOW: AgentLoop._report_overflow,
     Do.SETTLE: AgentLoop._settle,
     Do.RUN_DEFERRED: AgentLoop._run_deferred,
     Do.RELEASE: AgentLoop._release,
 }
-"""One performer an action; OMIT_FOR_COMPACTION has none while nothing can compact."""
+"""One performer an action."""

@@ -125,12 +125,17 @@ class _Sink:
             await self._host.announce(MessageUpdate(partial=folded, assistant_message_event=event))
 
     def finish(self, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
-        """The final message: what arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
+        """The final message; what comes after it is dropped."""
         self.is_closed = True
-        if self.partial.ended is not None:
-            return self.partial.message
-        if aborted:
-            return finish(self.partial, ABORTED_ANSWER)
-        if isinstance(outcome, Failure):
-            return finish(self.partial, Ended("error", outcome.text))
-        return finish(self.partial, NO_TERMINAL)
+        return final_message(self.partial, outcome, aborted=aborted)
+
+
+def final_message(partial: Partial, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
+    """What arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
+    if partial.ended is not None:
+        return partial.message
+    if aborted:
+        return finish(partial, ABORTED_ANSWER)
+    if isinstance(outcome, Failure):
+        return finish(partial, Ended("error", outcome.text))
+    return finish(partial, NO_TERMINAL)

@@ -12,7 +12,9 @@ import attrs
 import trio
 
 from camshaft.actors.agent_loop import Conversation
+from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery
+from camshaft.actors.exclusive import Exclusives
 from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Flights
 from camshaft.actors.prompts import Prompts
@@ -21,6 +23,7 @@ from camshaft.actors.runtime import Runtime
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.sends import Sends
 from camshaft.actors.tool_executor import ToolExecutor
+from camshaft.actors.tree_moves import TreeMoves
 from camshaft.kernel import hook_events, session_events, session_merges
 
 SHUTDOWN_S: Final = 5.0
@@ -36,6 +39,7 @@ class Cell:
     flights: Flights
     prompts: Prompts
     sends: Sends
+    moves: TreeMoves
     is_started: bool = False
     """`session_start` was sent and no `session_shutdown` since (EXT-52)."""
 
@@ -57,6 +61,7 @@ class Cell:
         self.parts.ground.desk.dismiss()
         while self.flights.current is not None:
             await self.flights.end(self.flights.current, at_once)
+        await self.flights.exclusives.end(at_once)
 
     async def shut_down(self, reason: str, target_session_file: str | None = None) -> None:
         """Tells extensions that the session is left, once; then nothing of this generation works any more. Bounded."""
@@ -74,10 +79,12 @@ class Cell:
 def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, require_open: Callable[[], None]) -> Cell:
     """A cell around the parts: `runtime` is what extensions reach, `conversation` what the loop asks. Both outlive the cell."""
     executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
-    flights = Flights(parts, executor, conversation)
+    compactions, exclusives = Compactions(parts), Exclusives(parts)
+    flights = Flights(parts, executor, conversation, compactions, exclusives)
     resources = Resources(skills=tuple(parts.options.skills), templates=tuple(parts.options.templates))
     prompts = Prompts(parts, flights, require_open, Expansion(parts.host, resources))
     sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
     parts.host.bind(runtime, parts.nursery)
     parts.ground.desk.bind(parts.host.notify)
-    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends)
+    moves = TreeMoves(parts, flights, prompts)
+    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends, moves=moves)

@@ -17,6 +17,8 @@ from camshaft.actors.session_view import SessionView
 from camshaft.actors.ui_context import ExtensionUi
 from camshaft.actors.world import World
 from camshaft.kernel import estimates
+from camshaft.kernel.branch_summaries import NavigationResult
+from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.estimates import ContextUsage
 from camshaft.kernel.models import Model
 from camshaft.kernel.prompt import PromptOptions
@@ -108,6 +110,19 @@ class ExtensionContext:
         """Ask the active run to stop; returns at once."""
         self._live.request_abort()
 
+    def compact(
+        self,
+        *,
+        custom_instructions: str | None = None,
+        on_complete: Callable[[CompactionResult], Any] | None = None,
+        on_error: Callable[[Exception], Any] | None = None,
+    ) -> None:
+        """Shorten the context; returns at once. A run that is active is ended first (CTXT-7).
+
+        Then `on_complete` gets the result, or `on_error` what went wrong; without it that is reported.
+        """
+        self._live.request_compaction(custom_instructions, on_complete, on_error)
+
     def shutdown(self) -> None:
         """Ask the host to end, when no run is active any more; where nobody sits in front of it, nothing (CTXT-6)."""
         self._live.shutdown()
@@ -129,7 +144,7 @@ class ExtensionContext:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-_COMMAND_ONLY: Final = frozenset({"get_system_prompt_options", "wait_for_idle"})
+_COMMAND_ONLY: Final = frozenset({"get_system_prompt_options", "navigate_tree", "wait_for_idle"})
 """Members that wait for the run, or tear down what waits for the caller (CTXT-9)."""
 
 
@@ -143,6 +158,27 @@ class CommandContext(ExtensionContext):
         """Returns when no run is active, at once if none is."""
         self._generation.check()
         await self._wait_idle()
+
+    async def navigate_tree(  # the arguments of CTXT-9
+        self,
+        target: str,
+        *,
+        summarize: bool = False,
+        custom_instructions: str | None = None,
+        replace_instructions: bool | None = None,
+        label: str | None = None,
+    ) -> NavigationResult:
+        """Move to another entry, on request with a summary of the branch that is left; nothing at the current one.
+
+        Raises CommandRefused while anything is under way, for an unknown entry, and when the summary failed.
+        """
+        return await self._live.navigate_tree(
+            target,
+            summarize=summarize,
+            custom_instructions=custom_instructions,
+            replace_instructions=replace_instructions,
+            label=label,
+        )
 
     def get_system_prompt_options(self) -> PromptOptions:
         """What the system prompt is made of, without what runs change; may hold whole context files (PB-1)."""

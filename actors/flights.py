@@ -12,6 +12,8 @@ import trio
 
 from camshaft.actors.actor import operation, refuse_self_wait
 from camshaft.actors.agent_loop import AgentLoop, Conversation
+from camshaft.actors.compactions import Compactions
+from camshaft.actors.exclusive import Exclusives
 from camshaft.actors.seat_parts import SeatParts, input_of
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.supervision import ChildSpec, supervise
@@ -67,6 +69,8 @@ class Flights:
     _parts: SeatParts
     _executor: ToolExecutor
     _conversation: Conversation
+    compactions: Compactions
+    exclusives: Exclusives
     current: Flight | None = None
     """The innermost run under way; None when idle."""
 
@@ -86,6 +90,7 @@ class Flights:
             executor=self._executor,
             limbo=parts.limbo,
             conversation=self._conversation,
+            compactions=self.compactions,
         )
         outer, self.current = self.current, Flight(run_id, loop)
         parts.nursery.start_soon(self._fly, self.current, outer)
@@ -98,6 +103,7 @@ class Flights:
                 await supervise((ChildSpec(name="agent_loop", start=flight.loop.serve, restart=self._close_crashed),))
             flight.error = flight.loop.run.error
         finally:
+            self.compactions.earlier = flight.loop.run
             if self.current is flight:
                 self.current = outer if outer is not None and not outer.done.is_set() else None
             flight.done.set()
@@ -115,11 +121,21 @@ class Flights:
         return True
 
     def request_abort(self) -> None:
-        """Asks the active run to stop; returns at once."""
-        if self.current is None or admit(Operation.ABORT, self._parts.state.live.activity) is not Verdict.NOW:
+        """Asks the active run to stop, or the compaction or navigation under way; returns at once."""
+        if admit(Operation.ABORT, self._parts.state.live.activity) is not Verdict.NOW:
+            return
+        if self.exclusives.current is not None:
+            self.exclusives.current.signal.request()
+        if self.current is None:
             return
         self._parts.posted(RequestAbort())
         self.current.loop.signal.request()
+
+    def abort_compaction(self) -> None:
+        """Asks the compaction or navigation under way to stop; a run that it belongs to goes on."""
+        self.compactions.abort()
+        if self.exclusives.current is not None:
+            self.exclusives.current.signal.request()
 
     async def abort(self) -> None:
         """Asks the active run to stop and waits until it has settled. Raises SelfWait from inside it."""
@@ -135,10 +151,15 @@ class Flights:
             self.current.loop.retry_cancelled.set()
 
     async def wait_idle(self) -> None:
-        """Returns when no run is active and none is deferred; at once if so. Raises SelfWait from inside a run."""
-        while self.current is not None and not self._parts.state.is_idle:
-            refuse_self_wait(f"run {self.current.run_id}", "wait_idle()")
-            await self.current.done.wait()
+        """Returns when nothing is under way and no run is deferred; at once if so. Raises SelfWait from inside it."""
+        while not self._parts.state.is_idle:
+            if self.current is not None:
+                refuse_self_wait(f"run {self.current.run_id}", "wait_idle()")
+                await self.current.done.wait()
+            elif self.exclusives.current is not None:
+                await self.exclusives.wait("wait_idle()")
+            else:
+                return
 
     async def end(self, flight: Flight, at_once: bool) -> None:
         """Asks a run to stop and waits for its end; one that is settling as well, which an abort leaves alone."""

@@ -22,6 +22,11 @@ def request_hooks(host: ExtensionHost, model: Model) -> RequestHooks:
     )
 
 
+def summary_hooks(host: ExtensionHost, model: Model) -> RequestHooks:
+    """The hooks of a summary request: its headers only (WIRE-101)."""
+    return RequestHooks(on_headers=_Calls(host, model).headers if host.has("before_provider_headers") else None)
+
+
 @attrs.frozen(eq=False)
 class _Calls:
     """The dispatches behind the hooks."""

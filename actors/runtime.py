@@ -14,6 +14,8 @@ from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.providers import Provider
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.world import World
+from camshaft.kernel.branch_summaries import NavigationResult
+from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock
 from camshaft.kernel.models import Model
@@ -171,6 +173,27 @@ class Runtime(Protocol):
 
     def request_abort(self) -> None:
         """Ask the active run to stop; returns at once."""
+        ...
+
+    def request_compaction(
+        self,
+        custom_instructions: str | None,
+        on_complete: Callable[[CompactionResult], Any] | None,
+        on_error: Callable[[Exception], Any] | None,
+    ) -> None:
+        """Compact; returns at once, failures go to `on_error` or are reported (CTXT-7)."""
+        ...
+
+    async def navigate_tree(  # as the seat's
+        self,
+        target: str,
+        *,
+        summarize: bool = False,
+        custom_instructions: str | None = None,
+        replace_instructions: bool | None = None,
+        label: str | None = None,
+    ) -> NavigationResult:
+        """Move to another entry (CTXT-9). Raises CommandRefused."""
         ...
 
     async def wait_idle(self) -> None:

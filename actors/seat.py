@@ -36,8 +36,10 @@ from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
+from camshaft.actors.tree_moves import Wish
 from camshaft.actors.world import World
 from camshaft.kernel import hook_events
+from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.commands import (
     AppendCustom,
     AppendMessage,
@@ -51,6 +53,7 @@ from camshaft.kernel.commands import (
     SetName,
     SetQueueMode,
 )
+from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState
 from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged, ThinkingLevelChanged
 from camshaft.kernel.hook_events import CustomInput
@@ -60,7 +63,7 @@ from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.starting import with_tools_of
-from camshaft.kernel.state import SessionState
+from camshaft.kernel.state import Activity, SessionState
 from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
 
 
@@ -139,8 +142,11 @@ class Seat:
 
     @property
     def run_signal(self) -> AbortSignal | None:
-        """The signal whose stages bound what handlers do: of the run that is starting, active or settling."""
-        return self._cell.flights.current.loop.signal if self._cell.flights.current is not None else None
+        """The signal whose stages bound what handlers do: of the run that starts, is active or settles, of a compaction or navigation."""
+        flights = self._cell.flights
+        if flights.current is not None:
+            return flights.current.loop.signal
+        return None if flights.exclusives.current is None else flights.exclusives.current.signal
 
     @property
     def model(self) -> Model | None:
@@ -350,6 +356,52 @@ class Seat:
     def set_queue_mode(self, queue: QueueName, mode: Literal["one-at-a-time", "all"]) -> None:
         """How a queue is polled from now on (QUE-1)."""
         self._parts.posted(SetQueueMode(queue=queue, mode=mode))
+
+    # -- compaction and the tree ---------------------------------------------------------
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a compaction or a navigation is under way, automatic ones included."""
+        return self.state.live.activity is Activity.COMPACTING or self._cell.flights.compactions.is_active
+
+    async def compact(self, custom_instructions: str | None = None) -> CompactionResult:
+        """Shortens the context now; a run that is active is ended first and not continued (CMP-18).
+
+        Raises CompactionFailed with the reason, StorageError if the log refused, SelfWait from inside a run.
+        Cancelling it ends it: then the session is as before, or the compaction is whole.
+        """
+        self._require_open()
+        return await self._cell.moves.compact(custom_instructions)
+
+    def request_compaction(
+        self,
+        custom_instructions: str | None,
+        on_complete: Callable[[CompactionResult], Any] | None,
+        on_error: Callable[[Exception], Any] | None,
+    ) -> None:
+        """As `compact`, for extensions: returns at once, failures go to `on_error` or are reported (CTXT-7)."""
+        self._cell.moves.request_compaction(custom_instructions, on_complete, on_error)
+
+    def abort_compaction(self) -> None:
+        """Asks the compaction or navigation under way to stop; a run that an automatic one belongs to goes on (SDK-10)."""
+        self._cell.flights.abort_compaction()
+
+    async def navigate_tree(  # the arguments of SDK-13
+        self,
+        target: str,
+        *,
+        summarize: bool = False,
+        custom_instructions: str | None = None,
+        replace_instructions: bool | None = None,
+        label: str | None = None,
+    ) -> NavigationResult:
+        """Moves to another entry, on request with a summary of the branch that is left (CMP-60 to CMP-72).
+
+        Raises NavigationFailed while anything is under way, for an unknown entry, and when the summary failed.
+        """
+        self._require_open()
+        wish = Wish(summarize=summarize, custom_instructions=custom_instructions, replace_instructions=replace_instructions, label=label)
+        return await self._cell.moves.navigate(target, wish)
 
     # -- abort and waiting ---------------------------------------------------------------
 

@@ -28,6 +28,7 @@ class AbortSignal:
     cancelled: bool = False
     _requested: trio.Event = attrs.field(factory=trio.Event)
     _running: dict[int, Bounds] = attrs.field(factory=dict)
+    _children: "list[AbortSignal]" = attrs.field(factory=list)
 
     async def wait(self) -> None:
         """Returns when an abort is requested, at once if it was."""
@@ -42,6 +43,8 @@ class AbortSignal:
         if self.grace_s is not None:
             for bounds in self._running.values():
                 bounds.end_after(self.grace_s)
+        for child in self._children:
+            child.request()
 
     def force(self) -> None:
         """End by force what runs and whatever starts from now on: the hosting scope was cancelled (LOOP-71)."""
@@ -49,6 +52,20 @@ class AbortSignal:
         self.request()
         for bounds in self._running.values():
             bounds.end_after(0)
+        for child in self._children:
+            child.force()
+
+    @contextmanager
+    def child(self) -> Iterator["AbortSignal"]:
+        """A signal for a part of the work: set with this one, or alone."""
+        made = AbortSignal(self.grace_s)
+        self._children.append(made)
+        if self.cancelled:
+            made.request()
+        try:
+            yield made
+        finally:
+            self._children.remove(made)
 
     @contextmanager
     def bounded(self) -> Iterator[Bounds]:

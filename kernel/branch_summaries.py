@@ -24,12 +24,10 @@ from camshaft.kernel.messages import (
     BranchSummaryMessage,
     CompactionSummaryMessage,
     Message,
-    SystemMessage,
     ToolResultMessage,
     UserMessage,
     text_of,
 )
-from camshaft.kernel.prompt import SystemState, replay
 from camshaft.kernel.session_events import FileOperations
 from camshaft.kernel.summaries import (
     SummaryRequest,
@@ -73,6 +71,17 @@ def destination(entry: Entry) -> Destination:
 
 
 @attrs.frozen(kw_only=True)
+class NavigationResult:
+    """What a navigation did."""
+
+    cancelled: bool
+    """An extension or an abort stopped it; nothing has changed."""
+    editor_text: str | None = None
+    """Text of the message that was left, for editing (CMP-61)."""
+    summary_entry: BranchSummaryEntry | None = None
+
+
+@attrs.frozen(kw_only=True)
 class LeftBranch:
     """What a navigation leaves behind (CMP-62)."""
 
@@ -89,13 +98,6 @@ def left_branch(tree: Tree, old_leaf: int | None, target: int) -> LeftBranch:
     shared = next((number for number in range(len(old), 0, -1) if old[number - 1] in new), 0)
     ancestor = tree.id_at(old[shared - 1]) if shared else None
     return LeftBranch(entries=tuple([tree.entry(position) for position in old[shared:]]), common_ancestor_id=ancestor)
-
-
-def branch_system(tree: Tree, leaf: int) -> SystemState | None:
-    """What all system messages of a branch replay to, also those before a compaction; None without any (CTX-28)."""
-    entries = [tree.entry(position) for position in tree.branch(leaf)]
-    messages = [entry.message for entry in entries if isinstance(entry, MessageEntry)]
-    return replay([message for message in messages if isinstance(message, SystemMessage)])
 
 
 # -- what is summarised ------------------------------------------------------------------

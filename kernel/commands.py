@@ -79,6 +79,8 @@ class AppendBranchSummary:
 
     entry_id: str | None
     summary: str
+    label: str | None = None
+    """Labels the summary, in the same commit (CMP-71)."""
     details: Json = None
     usage: Usage | None = None
     from_hook: bool | None = None
@@ -234,6 +236,11 @@ class BecomeIdle:
 
 
 @attrs.frozen(kw_only=True)
+class BecomeCompacting:
+    """A manual compaction or a navigation begins; only from idle. `BecomeIdle` ends it."""
+
+
+@attrs.frozen(kw_only=True)
 class SelectModel:
     """Use another model; recorded for the session (API-22)."""
 
@@ -269,9 +276,15 @@ class SetQueueMode:
 
 @attrs.frozen(kw_only=True)
 class MoveLeaf:
-    """Go to another entry, or to none, without writing to the session file (SES-37, SES-38)."""
+    """Go to another entry, or to none, without writing to the session file (SES-37, SES-38).
+
+    With a label, the label is written there, which makes the move durable (CMP-71).
+    """
 
     entry_id: str | None
+    label: str | None = None
+    label_target: str | None = None
+    """The entry that is labelled."""
 
 
 AppendSummary = AppendUsage | AppendContextEdit | AppendCompaction | AppendBranchSummary
@@ -308,6 +321,7 @@ Command = (
     | RequestAbort
     | BecomeSettled
     | BecomeIdle
+    | BecomeCompacting
     | SelectModel
     | SelectLevel
     | SelectTools

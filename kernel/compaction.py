@@ -33,7 +33,7 @@ from camshaft.kernel.messages import (
     UserMessage,
 )
 from camshaft.kernel.persistent import FrozenDict, Json
-from camshaft.kernel.projection import ContextEntry, Projection
+from camshaft.kernel.projection import ContextEntry, Projection, extend
 from camshaft.kernel.session_events import CompactionPreparation
 from camshaft.kernel.summaries import (
     SummaryRequest,
@@ -74,6 +74,17 @@ def refusal(projection: Projection, preparation: CompactionPreparation | None) -
     if projection.leaf is not None and isinstance(projection.tree.entry(projection.leaf), CompactionEntry):
         return ALREADY_TEXT
     return NOTHING_TEXT if preparation is None else None
+
+
+def omitting(projection: Projection, entry_ids: Sequence[str]) -> Projection:
+    """The context as it would be without these entries; nothing is stored."""
+    tree = projection.tree
+    for number, target in enumerate(entry_ids):
+        parent = None if projection.leaf is None else tree.id_at(projection.leaf)
+        edit = ContextEditEntry(id=f"omission {number}", parent_id=parent, timestamp=iso(0), target_id=target, replacement=None)
+        tree = tree.append(edit)
+        projection = extend(projection, tree, tree.length - 1)
+    return projection
 
 
 def prepare(projection: Projection, limits: CompactionLimits) -> CompactionPreparation | None:

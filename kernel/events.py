@@ -5,16 +5,20 @@ fields are the snake_case forms. Events arrive in the order in which things beca
 an event about an entry comes after the entry is in the log.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import attrs
 
+from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, Ending, UiValue
 from camshaft.kernel.entries import Entry
 from camshaft.kernel.messages import AssistantMessage, Message, ToolResultMessage
-from camshaft.kernel.persistent import FrozenDict, Json
+from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.stream import AssistantMessageEvent, Partial
 from camshaft.kernel.tools import ToolResult
+
+SummarySource = Literal["compaction", "branchSummary"]
+"""What a summary is made for."""
 
 
 @attrs.frozen(kw_only=True)
@@ -179,10 +183,41 @@ class CompactionEnd:
 
     type: ClassVar[str] = "compaction_end"
     reason: str
-    result: Json = None
+    result: CompactionResult | None = None
+    """None on failure."""
     aborted: bool
     will_retry: bool
+    """The last request is repeated now; false on failure (EVT-23)."""
     error_message: str | None = None
+    """None when aborted."""
+
+
+@attrs.frozen(kw_only=True)
+class SummarizationRetryScheduled:
+    """A summary request failed and will be repeated (RTY-15)."""
+
+    type: ClassVar[str] = "summarization_retry_scheduled"
+    attempt: int
+    max_attempts: int
+    delay_ms: int
+    error_message: str
+
+
+@attrs.frozen(kw_only=True)
+class SummarizationRetryAttemptStart:
+    """A summary request is repeated now."""
+
+    type: ClassVar[str] = "summarization_retry_attempt_start"
+    source: SummarySource
+    reason: str | None = None
+    """Of a compaction."""
+
+
+@attrs.frozen(kw_only=True)
+class SummarizationRetryFinished:
+    """No summary request is repeated any more, whatever came of the last one."""
+
+    type: ClassVar[str] = "summarization_retry_finished"
 
 
 @attrs.frozen(kw_only=True)
@@ -294,6 +329,9 @@ Event = (
     | AutoRetryEnd
     | CompactionStart
     | CompactionEnd
+    | SummarizationRetryScheduled
+    | SummarizationRetryAttemptStart
+    | SummarizationRetryFinished
     | SessionInfoChanged
     | ThinkingLevelChanged
     | ExtensionErrorEvent

@@ -15,9 +15,10 @@ to row 63 and raising leads there too (rows 66 to 68); a low-level run faults at
 because row 68 ends the run the second time.
 
 What the table does not show: the tool pipeline, the boundary fold and the stream fold are
-machines of their own, seen as one effect each. Rows of compaction stand here already; until
-something can compact, `View.can_compact` is false, so that an overflow is reported (row 42)
-and nothing else of them fires.
+machines of their own, seen as one effect each. When the context is compacted is decided by
+`compaction_checks.py`: rows 41 to 43 ask it after a low-level run, the effects `prechecking`
+and `between` ask it before a prompt and between turns. One moment lies outside the table: a
+manual compaction is no part of a run, it ends the run first (ADMISSION).
 
 ADMISSION. What an operation does in each activity of the session. The steps a prompt passes
 before it are `PROMPT_STEPS`, in order (LOOP-1).
@@ -75,10 +76,6 @@ from camshaft.kernel.run_guards import (
     will_go_on,
 )
 from camshaft.kernel.state import Activity
-
-OVERFLOW_TEXT: Final = "Context overflow recovery failed: Nothing to compact (session too small)"
-"""Reported when an overflow cannot be recovered from (RTY-25)."""
-
 
 EFFECTS: Final = frozenset(
     {
@@ -285,6 +282,8 @@ class Operation(Enum):
     CUSTOM_TRIGGER = "custom message with trigger"
     SHELL = "result of a user command"
     ABORT = "abort"
+    COMPACT = "manual compaction"
+    NAVIGATE = "tree navigation"
 
 
 class Verdict(Enum):
@@ -297,6 +296,7 @@ class Verdict(Enum):
     HOLD = "hold until the turn or the run ends"
     DEFER = "after agent_settled was dispatched"
     REFUSE = "error"
+    END_RUN = "end the run, then now"
     NOTHING = "no-op"
 
 
@@ -317,6 +317,8 @@ ADMISSION: Final[Mapping[tuple[Operation, Activity], Verdict]] = {
     **_cells(Operation.CUSTOM_TRIGGER, _V.START, _V.QUEUE, _V.QUEUE, _V.DEFER, _V.REFUSE),
     **_cells(Operation.SHELL, _V.NOW, _V.HOLD, _V.HOLD, _V.NOW, _V.NOW),
     **_cells(Operation.ABORT, _V.NOTHING, _V.NOW, _V.NOW, _V.NOTHING, _V.NOW),
+    **_cells(Operation.COMPACT, _V.NOW, _V.END_RUN, _V.END_RUN, _V.END_RUN, _V.REFUSE),
+    **_cells(Operation.NAVIGATE, _V.NOW, _V.REFUSE, _V.REFUSE, _V.REFUSE, _V.REFUSE),
 }
 """One cell an operation and activity."""
 

@@ -128,7 +128,8 @@ class Run:
     """An overflow recovery was tried since the last good response (RTY-23)."""
     reported: tuple[str, ...] = ()
     """Entry ids of overflows that were reported (RTY-24)."""
-    job: Literal["overflow", "threshold"] | None = None
+    job: Literal["recovery", "keep"] | None = None
+    """The compaction under way: `recovery` is followed by the request that failed, unless it fails itself; `keep` by nothing."""
     extra: int = 0
     """Continuations that extensions asked for (BND-35)."""
     faults: int = 0
@@ -146,11 +147,21 @@ class Run:
 
 
 @attrs.frozen(kw_only=True)
+class Barren:
+    """A compaction that gained nothing; it is not repeated for the same input."""
+
+    entry_id: str
+    tokens: int
+    """Estimate of the context that it left."""
+
+
+@attrs.frozen(kw_only=True)
 class View:
     """The session as a guard sees it."""
 
     state: SessionState
-    can_compact: bool = False
+    barren: Barren | None = None
+    """The last compaction, if it gained nothing."""
     continuations_max: int | None = None
     deferred: bool = False
     """A prompt waits until `agent_settled` was dispatched (LOOP-42)."""

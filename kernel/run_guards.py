@@ -7,6 +7,7 @@ next run. Neither decides what comes next: that is which row names it.
 import attrs
 
 from camshaft.kernel import retries
+from camshaft.kernel.compaction_checks import Need, need
 from camshaft.kernel.errors import IllegalStep
 from camshaft.kernel.messages import FAILED, AssistantMessage
 from camshaft.kernel.run_data import Run, View
@@ -130,23 +131,17 @@ def retryable(run: Run, view: View) -> bool:
 
 def recover(run: Run, view: View) -> bool:
     """An overflow that compacting can mend (RTY-22, RTY-23)."""
-    return _recoverable(run, view) and view.can_compact and not run.tried
+    return need(run, view) is Need.RECOVERY
 
 
 def beyond(run: Run, view: View) -> bool:
     """The same, but a recovery was tried or is impossible, and it was not reported before (RTY-24, RTY-25)."""
-    if not _recoverable(run, view) or run.last is None or run.last.entry_id in run.reported:
-        return False
-    return run.tried or not view.can_compact
+    return need(run, view) is Need.BEYOND
 
 
 def due(run: Run, view: View) -> bool:
     """Compaction is due after the run: a silent overflow or the threshold (RTY-23, RTY-30)."""
-    if not view.can_compact or was_aborted(run, view) or run.last is None or run.last.entry_id == run.omitted:
-        return False
-    model = view.state.selection.model
-    window = 0 if model is None else model.context_window
-    return retries.is_overflow(run.last.message, window) and not err(run, view)
+    return need(run, view) is Need.COMPACTION
 
 
 def deferred(_run: Run, view: View) -> bool:
@@ -165,26 +160,14 @@ def retry_waits(run: Run, _view: View) -> bool:
 
 
 def wants_retry(run: Run, _view: View) -> bool:
-    """The compaction was to be followed by a retry."""
-    return run.job == "overflow"
+    """The compaction succeeded and is followed by the request that failed."""
+    return run.job == "recovery"
 
 
 def _overflow(run: Run, view: View) -> bool:
     model = view.state.selection.model
     window = 0 if model is None else model.context_window
     return run.last is not None and retries.is_overflow(run.last.message, window)
-
-
-def _recoverable(run: Run, view: View) -> bool:
-    """An overflow, or a truncated answer with room left, of the current model, still in the context (RTY-20 to RTY-22)."""
-    model, last, state = view.state.selection.model, run.last, view.state
-    if last is None or model is None or not state.settings.compaction.enabled or last.entry_id == run.omitted or calls(run, view):
-        return False
-    if (last.message.provider, last.message.model) != (model.provider, model.id):
-        return False
-    if last.message.stop_reason in ("stop", "aborted"):
-        return False
-    return _overflow(run, view) or retries.is_recoverable_length(last.message, model.max_tokens)
 
 
 # -- changes -----------------------------------------------------------------------------
@@ -219,12 +202,12 @@ def next_turn(run: Run) -> Run:
 def recovering(run: Run) -> Run:
     """An overflow recovery is under way; its message is out of the context."""
     assert run.last is not None
-    return attrs.evolve(run, tried=True, omitted=run.last.entry_id, job="overflow")
+    return attrs.evolve(run, tried=True, omitted=run.last.entry_id, job="recovery")
 
 
 def compacting(run: Run) -> Run:
     """A compaction after the run is under way."""
-    return attrs.evolve(run, job="threshold")
+    return attrs.evolve(run, job="keep")
 
 
 def reported(run: Run) -> Run:

@@ -39,6 +39,7 @@ from camshaft.kernel.commands import (
     AppendSummary,
     AppendUsage,
     BecomeActive,
+    BecomeCompacting,
     BecomeIdle,
     BecomeSettled,
     ClaimRun,
@@ -302,8 +303,10 @@ def ids_needed(state: SessionState, command: Command) -> int:
             return 2
         case AppendMessage() | AppendCustomMessage():
             return 0 if command.entry_id else 1
-        case AppendUsage() | AppendContextEdit() | AppendCompaction() | AppendBranchSummary():
+        case AppendUsage() | AppendContextEdit() | AppendCompaction():
             return 1
+        case AppendBranchSummary() | MoveLeaf():
+            return 2
         case Enqueue() | ClaimRun():
             return 2
         case _:
@@ -322,7 +325,7 @@ def decide(state: SessionState, command: Command, stamps: Stamps) -> Commit | Re
         case Enqueue() | Take() | AnnounceDelivery() | ClearQueues() | Hold() | FlushHeld() | SetQueueMode():
             return _decide_queue(state, command, stamps)
         case MoveLeaf():
-            return _decide_leaf(state, command)
+            return _decide_leaf(state, command, stamps)
         case _:
             return _decide_run(state, command, stamps)
 
@@ -374,7 +377,7 @@ def _decide_append(
         case SetLabel(target_id=target):
             if state.tree.position(target) is None:
                 return Rejection(f"Entry {target} not found")
-            return Commit(entries=(LabelEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, target_id=target, label=command.label),))
+            return Commit(entries=(_label(stamps.ids[0], parent, stamps, target, command.label),))
         case SetName():
             name = " ".join([part for part in command.name.replace("\r", "\n").split("\n") if part]).strip(BLANKS)
             named = SessionInfoEntry(id=stamps.ids[0], parent_id=parent, timestamp=at, name=name)
@@ -490,16 +493,25 @@ def _decide_branch_summary(state: SessionState, command: AppendBranchSummary, st
         from_hook=command.from_hook,
         extra=command.extra,
     )
-    return Commit(entries=(entry,), moved=True, leaf=position)
+    labels = () if command.label is None else (_label(stamps.ids[1], entry.id, stamps, entry.id, command.label),)
+    return Commit(entries=(entry, *labels), moved=True, leaf=position)
 
 
-def _decide_leaf(state: SessionState, command: MoveLeaf) -> Commit | Rejection:
-    if command.entry_id is None:
-        return Commit(records=(LeafRecord(id=None),), moved=True)
-    position = state.tree.position(command.entry_id)
-    if position is None:
+def _decide_leaf(state: SessionState, command: MoveLeaf, stamps: Stamps) -> Commit | Rejection:
+    """A label, which is an entry of its own, says where the leaf is; without one a record does."""
+    position = None if command.entry_id is None else state.tree.position(command.entry_id)
+    if command.entry_id is not None and position is None:
         return Rejection(f"Entry {command.entry_id} not found")
-    return Commit(records=(LeafRecord(id=command.entry_id),), moved=True, leaf=position)
+    if command.label is None or command.label_target is None:
+        return Commit(records=(LeafRecord(id=command.entry_id),), moved=True, leaf=position)
+    if state.tree.position(command.label_target) is None:
+        return Rejection(f"Entry {command.label_target} not found")
+    label = _label(stamps.ids[0], command.entry_id, stamps, command.label_target, command.label)
+    return Commit(entries=(label,), moved=True, leaf=position)
+
+
+def _label(own: str, parent: str | None, stamps: Stamps, target: str, text: str | None) -> LabelEntry:
+    return LabelEntry(id=own, parent_id=parent, timestamp=iso(stamps.now_ms), target_id=target, label=text)
 
 
 def _decide_selection(
@@ -615,14 +627,21 @@ def _decide_flush(state: SessionState, command: FlushHeld, stamps: Stamps) -> Co
 
 def _decide_run(
     state: SessionState,
-    command: ClaimRun | Unclaim | PlanRun | PlanCalls | FinishCall | BecomeActive | RequestAbort | BecomeSettled | BecomeIdle,
+    command: ClaimRun
+    | Unclaim
+    | PlanRun
+    | PlanCalls
+    | FinishCall
+    | BecomeActive
+    | RequestAbort
+    | BecomeSettled
+    | BecomeIdle
+    | BecomeCompacting,
     stamps: Stamps,
 ) -> Commit | Rejection:
     live = state.live
     match command:
         case ClaimRun():
-            if live.activity is not Activity.IDLE:
-                return Rejection(f"the session is not idle ({live.activity.value})")
             record = InputRecord(
                 input_id=stamps.ids[0],
                 entry_id=stamps.ids[1],
@@ -630,7 +649,7 @@ def _decide_run(
                 message=command.message,
                 command_id=command.command_id,
             )
-            return Commit(records=(record,), live=Live(activity=Activity.START, run_id=command.run_id))
+            return _busy(live) or Commit(records=(record,), live=Live(activity=Activity.START, run_id=command.run_id))
         case Unclaim():
             return Commit(records=(FateRecord(input_id=command.input_id, fate="cancelled"),), live=Live())
         case PlanRun():
@@ -654,8 +673,14 @@ def _decide_run(
             return Commit(records=settled, queues=queues, live=now, events=events)
         case BecomeIdle():
             return Commit(live=Live())
+        case BecomeCompacting():
+            return _busy(live) or Commit(live=Live(activity=Activity.COMPACTING))
         case _:
             assert_never(command)
+
+
+def _busy(live: Live) -> Rejection | None:
+    return None if live.activity is Activity.IDLE else Rejection(f"the session is not idle ({live.activity.value})")
 
 
 def _undelivered(state: SessionState) -> Queues:

@@ -15,12 +15,14 @@ TOPICS: Final = (
     "abort",
     "retry",
     "nested",
+    "compaction",
+    "tree",
     "http",
 )
 """Topics whose scenarios are all required, but for EXCEPTED."""
 
-EXCEPTED: Final = ("http-400-overflow", "hooks-policies-session-before")
-"""They need compaction, and tree navigation and session replacement."""
+EXCEPTED: Final = ("hooks-policies-session-before",)
+"""It needs session replacement."""
 
 FROM_SESSION: Final = (
     "session-append-message",
@@ -57,6 +59,21 @@ REQUIRED: Final = (
     "boundary-turn-end-continue-no-context",
     "boundary-turn-end-custom",
     "boundary-turn-end-edit-result",
+    "compaction-abort-summary",
+    "compaction-hook-raises",
+    "compaction-keeps-system",
+    "compaction-length-full-output",
+    "compaction-manual-cancel",
+    "compaction-manual-default",
+    "compaction-overflow-nothing-to-summarize",
+    "compaction-overflow-retry",
+    "compaction-overflow-silent",
+    "compaction-prompt-rejected",
+    "compaction-split-turn",
+    "compaction-summary-retries",
+    "compaction-threshold-cancel",
+    "compaction-threshold-mid-run",
+    "compaction-usage-unknown-after",
     "context-chain",
     "context-drop-keeps-system",
     "context-raises",
@@ -72,6 +89,7 @@ REQUIRED: Final = (
     "hooks-tool-call-raises-blocks",
     "hooks-tool-result-after-error",
     "hooks-tool-result-raises",
+    "http-400-overflow",
     "http-429-retry",
     "http-length-finish",
     "http-text",
@@ -121,10 +139,17 @@ REQUIRED: Final = (
     "tools-prepare-arguments",
     "tools-terminate-partial",
     "tools-unknown",
+    "tree-cancel",
+    "tree-custom-message-target",
+    "tree-hook-summary",
+    "tree-summary-default",
+    "tree-to-root",
+    "tree-to-user-message",
+    "tree-while-busy",
 )
 """Every required scenario."""
 
-SLOW: Final = ("http-429-retry", "http-length-finish", "http-text", "nested-call-limit")
+SLOW: Final = ("http-400-overflow", "http-429-retry", "http-length-finish", "http-text", "nested-call-limit")
 """Those that take more than a quarter of a second: a real socket, or hundreds of calls."""
 
 

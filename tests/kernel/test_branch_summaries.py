@@ -5,17 +5,16 @@ import pytest
 from camshaft.kernel.branch_summaries import (
     branch_content,
     branch_request,
-    branch_system,
     budget_of,
     destination,
     left_branch,
     stored_branch_summary,
 )
 from camshaft.kernel.entries import BranchSummaryEntry, CustomMessageEntry, Entry
-from camshaft.kernel.messages import TextBlock, ToolName, UserMessage
+from camshaft.kernel.messages import TextBlock, UserMessage
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.tree import tree_of
-from tests.kernel.made import TIME, assistant, compaction, edit, said, system, user
+from tests.kernel.made import TIME, assistant, edit, said, user
 
 TREE: list[Entry] = [
     user("u", None, "start"),
@@ -119,18 +118,3 @@ def test_a_branch_without_messages_is_stored_as_such_without_a_request() -> None
 
     assert branch_request(content) is None
     assert stored_branch_summary(content, None) == "No content to summarize"
-
-
-@pytest.mark.rule("CTX-28")
-def test_the_tools_of_a_branch_come_from_all_its_system_messages_also_those_before_a_compaction() -> None:
-    entries: list[Entry] = [
-        said("s", None, system(sections={"a": "A"})),
-        compaction("k", "s", "k"),
-        said("t", "k", system(tools_removed=(ToolName(name="x"),))),
-    ]
-
-    state = branch_system(tree_of(entries=entries), 2)
-
-    assert state is not None
-    assert state.sections == {"a": "A"}
-    assert branch_system(tree_of(entries=TREE), 1) is None

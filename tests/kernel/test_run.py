@@ -98,7 +98,7 @@ def test_a_state_has_outcomes_of_its_effect_or_is_left_at_once() -> None:
 
 def test_every_effect_and_action_has_its_performer() -> None:
     assert set(agent_loop._EFFECTS) == EFFECTS
-    assert set(agent_loop._ACTIONS) == set(Do) - {Do.OMIT_FOR_COMPACTION}, "nothing can compact yet"
+    assert set(agent_loop._ACTIONS) == set(Do)
 
 
 def test_every_action_is_named_by_a_row() -> None:

@@ -7,10 +7,12 @@ import pytest
 
 from camshaft.kernel.commands import (
     AnnounceDelivery,
+    AppendBranchSummary,
     AppendCustom,
     AppendCustomMessage,
     AppendMessage,
     BecomeActive,
+    BecomeCompacting,
     BecomeIdle,
     BecomeSettled,
     ClaimRun,
@@ -36,7 +38,14 @@ from camshaft.kernel.commands import (
     Take,
     Unclaim,
 )
-from camshaft.kernel.entries import CustomEntry, LabelEntry, ModelChangeEntry, SessionInfoEntry, ThinkingLevelChangeEntry
+from camshaft.kernel.entries import (
+    BranchSummaryEntry,
+    CustomEntry,
+    LabelEntry,
+    ModelChangeEntry,
+    SessionInfoEntry,
+    ThinkingLevelChangeEntry,
+)
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import EntryAppended, QueueUpdate, SessionInfoChanged
 from camshaft.kernel.messages import (
@@ -84,6 +93,7 @@ COMMANDS: dict[type[Any], Any] = {
     RequestAbort: RequestAbort(),
     BecomeSettled: BecomeSettled(outcome="completed"),
     BecomeIdle: BecomeIdle(),
+    BecomeCompacting: BecomeCompacting(),
     SelectModel: SelectModel(model=MODEL, thinking_level="low"),
     SelectLevel: SelectLevel(thinking_level="low"),
     SelectTools: SelectTools(active_tools=("read",)),
@@ -92,13 +102,14 @@ COMMANDS: dict[type[Any], Any] = {
 }
 ELSEWHERE = {"AppendUsage", "AppendContextEdit", "AppendCompaction", "AppendBranchSummary"}
 """Commands of the session writer; their tests stand beside theirs."""
-REFUSED_WHEN = {ClaimRun: set(Activity) - {Activity.IDLE}}
+REFUSED_WHEN = {each: set(Activity) - {Activity.IDLE} for each in (ClaimRun, BecomeCompacting)}
 CHANGES_ACTIVITY = {
     ClaimRun: Activity.START,
     Unclaim: Activity.IDLE,
     BecomeActive: Activity.RUN,
     BecomeSettled: Activity.SETTLED,
     BecomeIdle: Activity.IDLE,
+    BecomeCompacting: Activity.COMPACTING,
 }
 
 
@@ -333,3 +344,37 @@ def test_held_results_of_user_commands_are_appended_in_order() -> None:
 
     assert [(entry.id, entry.parent_id) for entry in commit.entries] == [("n0", "a"), ("n1", "n0")]
     assert nothing == Commit()
+
+
+@pytest.mark.rule("CMP-71", "SES-37")
+def test_a_move_with_a_label_writes_the_label_at_the_new_place_and_nothing_else() -> None:
+    session = Session(state=opened(user("u", None), assistant("a", "u")))
+
+    commit = session.posted(MoveLeaf(entry_id="u", label="here", label_target="a"))
+
+    (label,) = commit.entries
+    assert isinstance(label, LabelEntry)
+    assert (label.parent_id, label.target_id, commit.records) == ("u", "a", ())
+    assert session.state.leaf_id == label.id
+
+
+@pytest.mark.rule("CMP-70", "CMP-71")
+def test_a_branch_summary_and_its_label_are_one_commit() -> None:
+    session = Session(state=opened(user("u", None), assistant("a", "u")))
+
+    commit = session.posted(AppendBranchSummary(entry_id=None, summary="s", label="here"))
+
+    summary, label = commit.entries
+    assert isinstance(summary, BranchSummaryEntry)
+    assert isinstance(label, LabelEntry)
+    assert (summary.parent_id, summary.from_id) == (None, "a")
+    assert (label.parent_id, label.target_id, session.state.leaf_id) == (summary.id, summary.id, label.id)
+
+
+@pytest.mark.parametrize("command", [MoveLeaf(entry_id="u", label="x", label_target="no"), AppendBranchSummary(entry_id="no", summary="s")])
+def test_a_move_to_or_for_an_unknown_entry_changes_nothing(command: Any) -> None:
+    session = Session(state=opened(user("u", None), assistant("a", "u")))
+    before = session.state
+
+    assert session.post(command) == Rejection("Entry no not found")
+    assert session.state is before

@@ -1,6 +1,6 @@
 """The host's face as the runner uses it: every call on a seat is in this file.
 
-What a later version will offer (compaction, the session tree, replacement, reload) is called
+What a later version will offer (replacement, reload) is called
 by its obvious name; while it is absent the call raises NotOffered, which becomes the error
 of the step.
 """
@@ -49,7 +49,7 @@ async def prompt(seat: Any, step: Any) -> None:
 
 async def navigate(seat: Any, target: str, options: Any) -> Any:
     """Moves to another entry; the answer in the trace's shape."""
-    answer = await call(seat, "navigate", target, **snaked(options or {}))
+    answer = await call(seat, "navigate_tree", target, **snaked(options or {}))
     shown = {
         "editorText": get(answer, "editorText"),
         "cancelled": get(answer, "cancelled"),

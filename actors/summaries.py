@@ -1,0 +1,114 @@
+"""One summary request to a model, with its own retries (CMP-37, RTY-15).
+
+Unlike the requests of a run it shows nothing of its answer to anybody, and what becomes of
+the answer is decided by `kernel/summaries.py`. It ends soon when its signal is set, also in
+the wait before a retry; then the answer is an aborted one. Nothing of it is stored.
+"""
+
+from typing import Any
+
+import attrs
+import trio
+
+from camshaft.actors.answers import ABORTED_ANSWER, final_message
+from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, provider_of
+from camshaft.actors.request_hooks import summary_hooks
+from camshaft.actors.seat_parts import SeatParts
+from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import retries
+from camshaft.kernel.events import (
+    SummarizationRetryAttemptStart,
+    SummarizationRetryFinished,
+    SummarizationRetryScheduled,
+    SummarySource,
+)
+from camshaft.kernel.messages import AssistantMessage
+from camshaft.kernel.models import Model
+from camshaft.kernel.stream import Ended, Partial, StreamItem, Violation, begin, finish, fold
+from camshaft.kernel.summaries import SummaryFailure, SummaryRequest, SummaryText, answered
+
+
+@attrs.frozen(kw_only=True)
+class Summarizer:
+    """Asks for the summaries of one operation: with the model and settings that hold when it begins (CMP-21)."""
+
+    parts: SeatParts
+    signal: AbortSignal
+    model: Model
+    thinking_level: str
+    source: SummarySource
+    reason: str | None = None
+    """Of a compaction."""
+
+    async def summarize(self, request: SummaryRequest) -> SummaryText | SummaryFailure:
+        """The text of the answer, or why there is none."""
+        settings, attempt = self.parts.state.settings.retry, 0
+        publish = self.parts.stream.publish
+        try:
+            while True:
+                message = await self._ask(request)
+                again = settings.enabled and attempt < settings.max_retries and retries.is_retryable(message, self.model.context_window)
+                if self.signal.cancelled or not again:
+                    return answered(request.label, self._as_aborted(message) if self.signal.cancelled else message)
+                attempt += 1
+                delay_ms = round(retries.retry_delay_ms(settings.base_delay_ms, attempt, settings.max_agent_delay_ms))
+                publish(
+                    SummarizationRetryScheduled(
+                        attempt=attempt, max_attempts=settings.max_retries, delay_ms=delay_ms, error_message=message.error_message or ""
+                    )
+                )
+                with trio.move_on_after(delay_ms / 1000):
+                    await self.signal.wait()
+                    return answered(request.label, self._as_aborted(message))
+                publish(SummarizationRetryAttemptStart(source=self.source, reason=self.reason))
+        finally:
+            if attempt:
+                publish(SummarizationRetryFinished())
+
+    async def _ask(self, request: SummaryRequest) -> AssistantMessage:
+        parts, model = self.parts, self.model
+        now_ms = parts.session.now_ms()
+        partial = begin(model.api, model.provider, model.id, now_ms)
+        provider = provider_of(parts.providers, model)
+        if provider is None:
+            return finish(partial, Ended("error", f"No API provider registered for api: {model.api}"))
+        return await self._streamed(request, provider, partial)
+
+    async def _streamed(self, request: SummaryRequest, provider: Provider, partial: Partial) -> AssistantMessage:
+        parts, model = self.parts, self.model
+        asked = ModelRequest(
+            model=model,
+            thinking_level=self.thinking_level,
+            messages=request.messages(parts.session.now_ms()),
+            options=RequestOptions(session_id=parts.world.ids.session_id(), cache_retention="none"),
+            hooks=summary_hooks(parts.host, model),
+        )
+        kept = _Kept(partial, parts.host)
+        with self.signal.bounded() as bounds:
+            name = f"summary request to {model.reference}"
+            outcome = await parts.limbo.run(name, provider.stream, asked, self.signal, kept.emit, bounds=bounds)
+        kept.is_closed = True
+        return final_message(kept.partial, outcome, aborted=self.signal.cancelled)
+
+    def _as_aborted(self, message: AssistantMessage) -> AssistantMessage:
+        """An answer that came although it is no longer wanted is not used (CMP-43)."""
+        return attrs.evolve(message, stop_reason=ABORTED_ANSWER.stop_reason)
+
+
+@attrs.define(eq=False)
+class _Kept:
+    """Folds the items of an answer and shows them to nobody."""
+
+    partial: Partial
+    _host: ExtensionHost
+    is_closed: bool = False
+    """The answer is final; a provider that was given up may still emit."""
+
+    async def emit(self, item: StreamItem) -> None:
+        """Takes one item; what breaks the protocol is dropped and reported (STR-36)."""
+        folded: Any = fold(self.partial, item) if not self.is_closed else None
+        if isinstance(folded, Violation):
+            self._host.report("<provider>", "stream", folded.text)
+        elif folded is not None:
+            self.partial = folded
