@@ -24,6 +24,7 @@ from camshaft.actors.programs import ExecResult
 from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestHooks, RequestOptions
 from camshaft.actors.registrations import Completion
 from camshaft.actors.runtime import CommandInfo, ToolInfo
+from camshaft.actors.session_list import list_all_sessions, list_sessions
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import MarkdownContext, RenderView, ToolRenderers
@@ -116,7 +117,7 @@ from camshaft.kernel.messages import (
 from camshaft.kernel.models import THINKING_LEVELS, Model, Rates, Tier, clamp_level, cost_of
 from camshaft.kernel.partial_json import final_arguments, joined_halves
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, NotJson, freeze, thaw
-from camshaft.kernel.prompt import ContextFile, PromptOptions
+from camshaft.kernel.prompt import ContextFile, PromptOptions, current_prompt, current_tools
 from camshaft.kernel.session_events import (
     CacheWarmingDecisionEvent,
     CacheWarmingDecisionResult,
@@ -146,6 +147,7 @@ from camshaft.kernel.session_events import (
     UserBashOutput,
     UserBashResult,
 )
+from camshaft.kernel.session_summary import SessionItem
 from camshaft.kernel.stream import (
     ABORTED,
     Ended,
@@ -311,6 +313,7 @@ __all__ = [
     "SessionCompactFailedEvent",
     "SessionHeader",
     "SessionInfoChanged",
+    "SessionItem",
     "SessionShutdownEvent",
     "SessionStartEvent",
     "SessionTreeEvent",
@@ -374,6 +377,8 @@ __all__ = [
     "blocks_of",
     "clamp_level",
     "cost_of",
+    "current_prompt",
+    "current_tools",
     "decode_entry",
     "decode_message",
     "define_tool",
@@ -383,6 +388,8 @@ __all__ = [
     "freeze",
     "frozen",
     "joined_halves",
+    "list_all_sessions",
+    "list_sessions",
     "loads",
     "size_of",
     "size_text",

@@ -31,6 +31,7 @@ from camshaft.actors.errors import (
     MissingWorkingDirectory,
     NotASession,
     SessionExists,
+    SessionFileMissing,
     SessionGone,
     SessionLocked,
     SessionSealed,
@@ -66,6 +67,20 @@ from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground
 from camshaft.actors.selection import select_at_start
+from camshaft.actors.session_finding import (
+    FoundSession,
+    SessionPlaces,
+    is_session_path,
+    most_recent_session,
+    session_head,
+    session_named,
+    session_path,
+    session_places,
+    session_with_id,
+)
+from camshaft.actors.session_list import list_all_sessions, list_sessions
+from camshaft.actors.session_statistics import Statistics
+from camshaft.actors.session_transfer import fork_from, import_session
 from camshaft.actors.session_writer import SessionWriter, open_writer
 from camshaft.actors.settings_files import (
     FileStorage,
@@ -134,6 +149,7 @@ from camshaft.kernel.events import (
     UiChanged,
     UiReset,
 )
+from camshaft.kernel.session_summary import SessionHead, SessionItem
 from camshaft.kernel.settings import InvalidSetting, Settings, read_settings
 from camshaft.kernel.settings_merge import ResourceLists, effective_settings
 from camshaft.kernel.skills import Skill
@@ -170,6 +186,7 @@ __all__ = [
     "Follower",
     "FollowerStalled",
     "FoundContext",
+    "FoundSession",
     "GivenTexts",
     "InlineExtension",
     "InstalledExtension",
@@ -216,9 +233,13 @@ __all__ = [
     "Seat",
     "SeatClosed",
     "SessionExists",
+    "SessionFileMissing",
     "SessionGone",
+    "SessionHead",
     "SessionInfoChanged",
+    "SessionItem",
     "SessionLocked",
+    "SessionPlaces",
     "SessionSealed",
     "SessionWriter",
     "Settings",
@@ -226,7 +247,9 @@ __all__ = [
     "SettingsFiles",
     "SettingsStorage",
     "Skill",
+    "Statistics",
     "StorageError",
+    "Surroundings",
     "SystemTexts",
     "ThemeChange",
     "ThinkingLevelChanged",
@@ -254,6 +277,12 @@ __all__ = [
     "context_files",
     "discover",
     "effective_settings",
+    "fork_from",
+    "import_session",
+    "is_session_path",
+    "list_all_sessions",
+    "list_sessions",
+    "most_recent_session",
     "needs_trust",
     "open_kernel",
     "open_writer",
@@ -263,6 +292,11 @@ __all__ = [
     "render_message",
     "resolve_trust",
     "session_folder",
+    "session_head",
+    "session_named",
+    "session_path",
+    "session_places",
+    "session_with_id",
     "settings_files",
     "settings_in_memory",
     "system_texts",

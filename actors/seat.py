@@ -34,6 +34,8 @@ from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
+from camshaft.actors.session_statistics import Statistics, statistics_of
+from camshaft.actors.session_transfer import export_session
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.tree_moves import Wish
@@ -195,6 +197,14 @@ class Seat:
             return prompt_text(self.prompt_options())
         options, shown = self._shown
         return prompt_text(options if shown is None else with_tools_of(options, self.prompt_options(), shown))
+
+    async def statistics(self) -> Statistics:
+        """Counts, tokens and cost over all entries of all branches (SES-63, SES-64)."""
+        return await statistics_of(self.state, self.session_file)
+
+    async def export_jsonl(self, path: str | None = None) -> str:
+        """Writes the active branch as a session file; its path. None: `session-<time>.jsonl` in the process's directory (SES-86)."""
+        return await export_session(self.state, self.world, path, own=self.session_file)
 
     @property
     def context_messages(self) -> Sequence[Message]:

@@ -1,7 +1,7 @@
 """Which session file is meant: the most recent one, one by its id or the beginning of it (SES-65 to SES-70).
 
     places = session_places(option, world.environment, setting, agent_dir, cwd)
-    found = await most_recent(world, places)
+    found = await most_recent_session(world, places)
 
 Only the beginnings of files are read here, one after another, and as few as decide the question.
 A file whose header cannot be read is passed over; naming it is what tells what is wrong with it.
@@ -56,21 +56,21 @@ def session_places(option: str | None, environment: Mapping[str, str], setting: 
     given = option or environment.get(SESSION_DIR_VARIABLE) or setting
     if not given:
         return SessionPlaces(cwd=cwd, folder=default, is_default=True, root=os.path.dirname(default))
-    folder = path_of(given, cwd)
+    folder = session_path(given, cwd)
     return SessionPlaces(cwd=cwd, folder=folder, is_default=folder == default, root=None)
 
 
-def is_path(text: str) -> bool:
+def is_session_path(text: str) -> bool:
     """Whether an argument that names a session is a path, not an id (SES-70)."""
     return "/" in text or "\\" in text or text.endswith(SESSION_SUFFIX)
 
 
-def path_of(text: str, cwd: str) -> str:
+def session_path(text: str, cwd: str) -> str:
     """The absolute path that a person wrote."""
     return os.path.abspath(os.path.join(cwd, os.path.expanduser(text)))
 
 
-async def head_at(files: Files, path: str) -> SessionHead | None:
+async def session_head(files: Files, path: str) -> SessionHead | None:
     """The header of a session file; None if there is none to be read."""
     try:
         return await files.digest(path, head_of)
@@ -78,7 +78,7 @@ async def head_at(files: Files, path: str) -> SessionHead | None:
         return None
 
 
-async def most_recent(world: World, places: SessionPlaces) -> FoundSession | None:
+async def most_recent_session(world: World, places: SessionPlaces) -> FoundSession | None:
     """The session of the working directory whose file changed last (SES-69)."""
     names = await session_files(world.files, places.folder)
     for name in sorted(names, key=lambda each: (-each.modified_ms, each.path)):
@@ -88,7 +88,7 @@ async def most_recent(world: World, places: SessionPlaces) -> FoundSession | Non
     return None
 
 
-async def with_id(world: World, places: SessionPlaces, id: str) -> FoundSession | None:
+async def session_with_id(world: World, places: SessionPlaces, id: str) -> FoundSession | None:
     """The session of the working directory with exactly this id, the first by name (SES-70)."""
     for name in await session_files(world.files, places.folder):
         found = await _found(world.files, name.path, places)
@@ -97,7 +97,7 @@ async def with_id(world: World, places: SessionPlaces, id: str) -> FoundSession 
     return None
 
 
-async def named(world: World, places: SessionPlaces, beginning: str) -> FoundSession | None:
+async def session_named(world: World, places: SessionPlaces, beginning: str) -> FoundSession | None:
     """The session with this id, else the one with the latest activity whose id begins so (SES-70).
 
     Those of the working directory come first, then all others.
@@ -141,7 +141,7 @@ async def _activity_ms(files: Files, name: SessionFileName) -> int:
 
 
 async def _found(files: Files, path: str, places: SessionPlaces) -> FoundSession | None:
-    head = await head_at(files, path)
+    head = await session_head(files, path)
     if head is None:
         return None
     is_here = belongs(head.cwd, places.cwd, is_default=places.is_default and os.path.dirname(path) == places.folder)

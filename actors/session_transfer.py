@@ -14,6 +14,7 @@ from camshaft.actors.errors import CommandRefused, MissingWorkingDirectory, NotA
 from camshaft.actors.logs.new_session import create_session, put_whole, replace_whole
 from camshaft.actors.opening import OpenSession, Surroundings, session_file_name
 from camshaft.actors.ports.log_files import LogFiles
+from camshaft.actors.world import World
 from camshaft.kernel.clock import iso
 from camshaft.kernel.entries import SessionHeader
 from camshaft.kernel.errors import Rejection
@@ -35,7 +36,7 @@ async def import_session(source: str, directory: str, around: Surroundings, *, r
     Raises SessionFileMissing, NotASession, MissingWorkingDirectory, StorageError; nothing was made then.
     """
     token = around.world.ids.token()
-    return OpenSession(path=await _apart(around, lambda: _imported(source, directory, around, token, require_cwd)))
+    return OpenSession(path=await _apart(around.world, lambda: _imported(source, directory, around, token, require_cwd)))
 
 
 async def fork_from(source: str, around: Surroundings, *, directory: str | None = None, session_id: str | None = None) -> OpenSession:
@@ -45,20 +46,20 @@ async def fork_from(source: str, around: Surroundings, *, directory: str | None 
     empty or no session, InvalidOptions for a bad id, StorageError; nothing was made then.
     """
     header = around.header(session_id)
-    return OpenSession(path=await _apart(around, lambda: _forked(source, directory or around.folder, around, header)))
+    return OpenSession(path=await _apart(around.world, lambda: _forked(source, directory or around.folder, around, header)))
 
 
-async def export_session(state: SessionState, around: Surroundings, path: str | None = None, own: str | None = None) -> str:
+async def export_session(state: SessionState, world: World, path: str | None = None, own: str | None = None) -> str:
     """Writes the active branch as a session file of its own; its absolute path (SES-86).
 
     `path` None: `session-<time>.jsonl` in the process's working directory. A file that is there is
     replaced, one that is the session's `own` is not. Raises CommandRefused, StorageError.
     """
-    now = iso(around.world.clock.now_ms())
+    now = iso(world.clock.now_ms())
     text = exported(state.tree, state.projection.leaf, SessionHeader(id=state.header.id, timestamp=now, cwd=state.header.cwd))
     name = path or f"session-{now.replace(':', '-').replace('.', '-')}.jsonl"
-    token = around.world.ids.token()
-    return await _apart(around, lambda: _exported(text, name, own, around.world.log_files, token))
+    token = world.ids.token()
+    return await _apart(world, lambda: _exported(text, name, own, world.log_files, token))
 
 
 def _imported(source: str, directory: str, around: Surroundings, token: str, require_cwd: bool) -> str:
@@ -136,8 +137,8 @@ def _numbered(path: str) -> Iterator[str]:
         yield f"{stem}-{number}{extension}"
 
 
-async def _apart(around: Surroundings, made: Callable[[], str]) -> str:
+async def _apart(world: World, made: Callable[[], str]) -> str:
     """What a job that blocks makes; a cancel comes before it or after."""
     found: list[str] = []
-    await around.world.log_files.blocking(lambda: found.append(made()))
+    await world.log_files.blocking(lambda: found.append(made()))
     return found[0]

@@ -81,6 +81,18 @@ def collapse(messages: Iterable[Message]) -> tuple[Message, ...]:
     return rest if state is None else (state.as_message(), *rest)
 
 
+def current_prompt(messages: Iterable[Message]) -> str:
+    """The text of the system prompt after all system messages of a transcript, as a model gets it (CTX-23); empty without one."""
+    state = replay(messages)
+    return "" if state is None else leading_text(state.as_message())
+
+
+def current_tools(messages: Iterable[Message]) -> tuple[ToolDeclaration, ...]:
+    """The tools declared after all system messages of a transcript, in order."""
+    state = replay(messages)
+    return () if state is None else state.tools
+
+
 def leading_text(message: SystemMessage) -> str:
     """A leading system message as text: content, then the sections that have a text (CTX-23)."""
     sections = (message.sections or EMPTY).values()

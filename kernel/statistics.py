@@ -63,48 +63,64 @@ def token_total(usage: Usage) -> int:
     return usage.input + usage.output + usage.cache_read + usage.cache_write
 
 
-def statistics(entries: Iterable[Entry]) -> SessionStatistics:
-    """The totals over `entries`. O(entries)."""
-    counts = {"user": 0, "assistant": 0, "toolResult": 0}
-    messages = calls = 0
-    total = NO_USAGE
-    for entry in entries:
+@attrs.define
+class Tally:
+    """Statistics and cost groups while entries are counted one by one."""
+
+    messages: int = 0
+    calls: int = 0
+    counts: dict[str, int] = attrs.field(factory=lambda: {"user": 0, "assistant": 0, "toolResult": 0})
+    total: Usage = NO_USAGE
+    groups: dict[str, Usage] = attrs.field(factory=dict)
+
+    def add(self, entry: Entry) -> None:
+        """Counts one entry. O(1)."""
         if isinstance(entry, MessageEntry):
-            messages += 1
+            self.messages += 1
             message = entry.message
             if isinstance(message, (UserMessage, AssistantMessage, ToolResultMessage)):
-                counts[message.role] += 1
+                self.counts[message.role] += 1
             if isinstance(message, AssistantMessage):
-                calls += len(message.tool_calls)
-        usage = usage_of(entry)
-        total = total if usage is None else add_usage(total, usage)
-    return SessionStatistics(
-        user_messages=counts["user"],
-        assistant_messages=counts["assistant"],
-        tool_results=counts["toolResult"],
-        tool_calls=calls,
-        total_messages=messages,
-        tokens=TokenTotals(
-            input=total.input,
-            output=total.output,
-            cache_read=total.cache_read,
-            cache_write=total.cache_write,
-            total=token_total(total),
-        ),
-        cost=total.cost.total,
-    )
-
-
-def cost_breakdown(entries: Iterable[Entry]) -> tuple[CostGroup, ...]:
-    """Cost and tokens by model, dearest first, equal ones by first use; groups without any are left out (SES-64)."""
-    groups: dict[str, Usage] = {}
-    for entry in entries:
+                self.calls += len(message.tool_calls)
         usage = usage_of(entry)
         if usage is not None:
             key = _group(entry)
-            groups[key] = add_usage(groups.get(key, NO_USAGE), usage)
-    used = [CostGroup(key=key, cost=usage.cost.total, tokens=token_total(usage)) for key, usage in groups.items()]
-    return tuple(sorted([group for group in used if group.cost or group.tokens], key=lambda group: -group.cost))
+            self.total = add_usage(self.total, usage)
+            self.groups[key] = add_usage(self.groups.get(key, NO_USAGE), usage)
+
+    @property
+    def statistics(self) -> SessionStatistics:
+        """The totals so far."""
+        total = self.total
+        return SessionStatistics(
+            user_messages=self.counts["user"],
+            assistant_messages=self.counts["assistant"],
+            tool_results=self.counts["toolResult"],
+            tool_calls=self.calls,
+            total_messages=self.messages,
+            tokens=TokenTotals(
+                input=total.input,
+                output=total.output,
+                cache_read=total.cache_read,
+                cache_write=total.cache_write,
+                total=token_total(total),
+            ),
+            cost=total.cost.total,
+        )
+
+    @property
+    def costs(self) -> tuple[CostGroup, ...]:
+        """Cost and tokens by model, dearest first, equal ones by first use; groups without any are left out (SES-64)."""
+        used = [CostGroup(key=key, cost=usage.cost.total, tokens=token_total(usage)) for key, usage in self.groups.items()]
+        return tuple(sorted([group for group in used if group.cost or group.tokens], key=lambda group: -group.cost))
+
+
+def tally(entries: Iterable[Entry]) -> Tally:
+    """The count of `entries`. O(entries)."""
+    counted = Tally()
+    for entry in entries:
+        counted.add(entry)
+    return counted
 
 
 def _group(entry: Entry) -> str:

@@ -8,13 +8,13 @@ import pytest
 from camshaft.actors.session_finding import (
     FoundSession,
     SessionPlaces,
-    head_at,
-    is_path,
-    most_recent,
-    named,
-    path_of,
+    is_session_path,
+    most_recent_session,
+    session_head,
+    session_named,
+    session_path,
     session_places,
-    with_id,
+    session_with_id,
 )
 from camshaft.actors.world import World, real_world
 from tests.actors.counting import CountingFiles, counted
@@ -75,12 +75,12 @@ def test_the_default_folder_given_by_name_is_the_default_one() -> None:
     ("text", "expected"), [("abc", False), ("a/b", True), ("a\\b", True), ("a.jsonl", True), (".", False), ("a.jsonl.x", False)]
 )
 def test_a_path_is_told_from_an_id(text: str, expected: bool) -> None:
-    assert is_path(text) is expected
+    assert is_session_path(text) is expected
 
 
 def test_a_path_is_relative_to_the_working_directory_and_knows_the_home() -> None:
-    assert path_of("a.jsonl", CWD) == "/srv/app/a.jsonl"
-    assert path_of("~/a.jsonl", CWD) == os.path.expanduser("~/a.jsonl")
+    assert session_path("a.jsonl", CWD) == "/srv/app/a.jsonl"
+    assert session_path("~/a.jsonl", CWD) == os.path.expanduser("~/a.jsonl")
 
 
 # -- searches ----------------------------------------------------------------------------
@@ -95,16 +95,16 @@ async def test_the_most_recent_session_is_that_of_the_working_directory_whose_fi
     (tmp_path / "broken.jsonl").write_text("broken")
     os.mkfifo(tmp_path / "pipe.jsonl")
 
-    assert name_of(await most_recent(real, only(tmp_path))) == "new.jsonl"
+    assert name_of(await most_recent_session(real, only(tmp_path))) == "new.jsonl"
 
 
 @pytest.mark.rule("SES-69")
 async def test_a_session_without_directory_counts_in_the_default_folder_only(tmp_path: Path, real: World) -> None:
     session(tmp_path / "a.jsonl", "a", cwd=None)
 
-    assert await most_recent(real, only(tmp_path)) is None
-    assert name_of(await most_recent(real, only(tmp_path, is_default=True))) == "a.jsonl"
-    assert await most_recent(real, only(tmp_path / "nowhere")) is None
+    assert await most_recent_session(real, only(tmp_path)) is None
+    assert name_of(await most_recent_session(real, only(tmp_path, is_default=True))) == "a.jsonl"
+    assert await most_recent_session(real, only(tmp_path / "nowhere")) is None
 
 
 async def test_the_most_recent_session_is_found_without_reading_the_others(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ async def test_the_most_recent_session_is_found_without_reading_the_others(tmp_p
         session(tmp_path / f"{number}.jsonl", f"s{number}", at_s=number)
     files = CountingFiles(real_world().files)
 
-    assert name_of(await most_recent(counted(files), only(tmp_path))) == "19.jsonl"
+    assert name_of(await most_recent_session(counted(files), only(tmp_path))) == "19.jsonl"
     assert files.calls == 2
 
 
@@ -122,8 +122,8 @@ async def test_an_exact_id_is_the_first_of_the_working_directory(tmp_path: Path,
     session(tmp_path / "b.jsonl", "x")
     session(tmp_path / "c.jsonl", "x", at_s=999)
 
-    assert name_of(await with_id(real, only(tmp_path), "x")) == "b.jsonl"
-    assert await with_id(real, only(tmp_path), "") is None
+    assert name_of(await session_with_id(real, only(tmp_path), "x")) == "b.jsonl"
+    assert await session_with_id(real, only(tmp_path), "") is None
 
 
 @pytest.mark.rule("SES-70")
@@ -133,7 +133,7 @@ async def test_an_exact_id_goes_before_the_latest_that_begins_so(tmp_path: Path,
     session(tmp_path / "two.jsonl", "abc", said_ms=1)
     session(tmp_path / "three.jsonl", "abx", at_s=1, said_ms=3)
 
-    assert name_of(await named(real, only(tmp_path), beginning)) == file
+    assert name_of(await session_named(real, only(tmp_path), beginning)) == file
 
 
 @pytest.mark.rule("SES-70")
@@ -143,7 +143,7 @@ async def test_an_id_is_looked_for_here_first_and_then_everywhere(tmp_path: Path
     session(tmp_path / "sessions" / "--other--" / "b.jsonl", "ab", cwd="/other")
     session(tmp_path / "sessions" / "--other--" / "c.jsonl", "only-there", cwd="/other")
 
-    here, there = await named(real, places, "ab"), await named(real, places, "only")
+    here, there = await session_named(real, places, "ab"), await session_named(real, places, "only")
 
     assert (name_of(here), here is not None and here.is_here) == ("a.jsonl", True)
     assert there == FoundSession(path=f"{tmp_path}/sessions/--other--/c.jsonl", id="only-there", cwd="/other", is_here=False)
@@ -154,8 +154,8 @@ async def test_a_header_is_read_from_a_plain_file_only(tmp_path: Path, real: Wor
     session(tmp_path / "a.jsonl", "a")
     (tmp_path / "long.jsonl").write_bytes(b"\n" * 2_000_000 + file_of([user("u", None)]))
 
-    head = await head_at(real.files, str(tmp_path / "a.jsonl"))
+    head = await session_head(real.files, str(tmp_path / "a.jsonl"))
     assert head is not None
     assert head.cwd == CWD
     for name in ("long.jsonl", "nowhere", "", "a\0b"):
-        assert await head_at(real.files, str(tmp_path / name)) is None
+        assert await session_head(real.files, str(tmp_path / name)) is None

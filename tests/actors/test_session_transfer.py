@@ -166,7 +166,7 @@ async def test_whichever_step_fails_there_is_a_whole_file_or_none_and_the_source
             elif job == "fork":
                 await fork_from("/there/a.jsonl", place, directory="/here")
             else:
-                await export_session(state, place, "/here/export.jsonl")
+                await export_session(state, place.world, "/here/export.jsonl")
             done = True
         except (StorageError, Killed):
             done = False
@@ -259,7 +259,7 @@ async def test_an_export_is_the_active_branch_as_a_chain_under_the_same_id() -> 
         writer.branch(hello)
         label, answer = appended(writer, SetLabel(target_id=hello, label="x"), ANSWER)
 
-        path = await export_session(writer.state, around(files=files), "/here/out.jsonl", own=writer.path)
+        path = await export_session(writer.state, around(files=files).world, "/here/out.jsonl", own=writer.path)
 
     assert path == "/here/out.jsonl"
     header = lines(files, path)[0]
@@ -273,7 +273,7 @@ async def test_an_export_is_the_active_branch_as_a_chain_under_the_same_id() -> 
 async def test_an_export_without_a_name_goes_to_the_working_directory_of_the_process() -> None:
     files = MemoryLogFiles()
     with conversation(files) as writer:
-        path = await export_session(writer.state, around(files=files))
+        path = await export_session(writer.state, around(files=files).world)
 
     assert path == os.path.abspath("session-2023-11-14T22-13-20-000Z.jsonl")  # noqa: ASYNC240  touches no disk
     assert len(lines(files, path)) == 1
@@ -288,7 +288,7 @@ async def test_a_session_is_not_exported_over_its_own_file(tmp_path: Path, *, li
         open_writer(OpenSession(path=own), real_world(), cwd="/") as writer,
         pytest.raises(CommandRefused, match="^Cannot export a session over its own file: "),
     ):
-        await export_session(writer.state, around(), str(path) if link else own, own=own)
+        await export_session(writer.state, around().world, str(path) if link else own, own=own)
 
     assert bytes_of(own) == session(tmp_path)
 
@@ -297,7 +297,7 @@ async def test_an_export_through_a_link_writes_what_it_leads_to(tmp_path: Path) 
     target = written(tmp_path / "real.jsonl", b"old")
     (tmp_path / "link.jsonl").symlink_to(target)
     with conversation(MemoryLogFiles()) as writer:
-        await export_session(writer.state, around(), str(tmp_path / "link.jsonl"))
+        await export_session(writer.state, around().world, str(tmp_path / "link.jsonl"))
 
     assert (tmp_path / "link.jsonl").is_symlink()
     assert lines_of(target)[0]["type"] == "session"

@@ -18,6 +18,8 @@ from camshaft.kernel.prompt import (
     build_sections,
     check_section_name,
     collapse,
+    current_prompt,
+    current_tools,
     leading_text,
     prompt_text,
     replay,
@@ -131,6 +133,19 @@ def test_without_system_messages_there_is_no_state() -> None:
 
     assert replay([user]) is None
     assert collapse([user]) == (user,)
+    assert (current_prompt([user]), current_tools([user])) == ("", ())
+
+
+@pytest.mark.rule("API-28")
+def test_a_transcript_says_its_current_prompt_and_tools() -> None:
+    said: list[Message] = [
+        system("Text", sections={"a": "A", "b": "B"}, tools_added=(tool("read"), tool("write"))),
+        UserMessage(content="x", timestamp=1),
+        system("More", sections={"a": None}, tools_removed=(ToolName(name="read"),)),
+    ]
+
+    assert current_prompt(said) == "Text\n\nMore\n\nB"
+    assert current_tools(said) == (tool("write"),)
 
 
 def test_collapsing_puts_one_system_message_first() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from camshaft.kernel.entries import BranchSummaryEntry, Entry, UsageEntry
 from camshaft.kernel.messages import Cost, ToolCall, ToolResultMessage, Usage
-from camshaft.kernel.statistics import CostGroup, TokenTotals, cost_breakdown, statistics
+from camshaft.kernel.statistics import CostGroup, TokenTotals, tally
 from tests.kernel.made import TIME, assistant, compaction, edit, said, user
 
 
@@ -26,7 +26,7 @@ ENTRIES: list[Entry] = [
 
 @pytest.mark.rule("SES-63")
 def test_statistics_run_over_all_branches_and_all_kinds_of_usage() -> None:
-    found = statistics(ENTRIES)
+    found = tally(ENTRIES).statistics
 
     assert (found.user_messages, found.assistant_messages, found.tool_results, found.tool_calls, found.total_messages) == (1, 2, 1, 2, 4)
     assert found.tokens == TokenTotals(input=15, output=5, cache_read=10, cache_write=15, total=45)
@@ -35,7 +35,7 @@ def test_statistics_run_over_all_branches_and_all_kinds_of_usage() -> None:
 
 @pytest.mark.rule("SES-64")
 def test_cost_is_broken_down_by_the_model_that_answered() -> None:
-    assert cost_breakdown(ENTRIES) == (
+    assert tally(ENTRIES).costs == (
         CostGroup(key="Tools/summaries", cost=4, tokens=21),
         CostGroup(key="acme/m", cost=2, tokens=8),
         CostGroup(key="acme/real", cost=1, tokens=16),
@@ -43,4 +43,4 @@ def test_cost_is_broken_down_by_the_model_that_answered() -> None:
 
 
 def test_an_empty_session_has_no_groups() -> None:
-    assert cost_breakdown([user("u", None), assistant("a", "u")]) == ()
+    assert tally([user("u", None), assistant("a", "u")]).costs == ()

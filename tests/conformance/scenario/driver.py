@@ -13,7 +13,6 @@ import trio
 from trio.testing import MockClock
 
 from camshaft.actors.host import open_kernel
-from camshaft.kernel.statistics import statistics
 from tests.conformance.scenario import host_face, http_server
 from tests.conformance.scenario.actions import perform
 from tests.conformance.scenario.briefs import briefs
@@ -237,7 +236,7 @@ async def _set_model(stage: Stage, step: Step) -> None:
 
 
 async def _statistics(stage: Stage, _step: Step) -> Any:
-    return wire(statistics(host_face.view(stage.seat).get_entries()))
+    return wire((await stage.seat.statistics()).totals)
 
 
 async def _replacing(stage: Stage, name: str, *arguments: Any, **options: Any) -> Any:

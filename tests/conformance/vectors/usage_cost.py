@@ -7,7 +7,7 @@ from camshaft.kernel.estimates import context_usage, sum_usages
 from camshaft.kernel.messages import Usage
 from camshaft.kernel.models import Rates, cost_of
 from camshaft.kernel.projection import project
-from camshaft.kernel.statistics import cost_breakdown, statistics
+from camshaft.kernel.statistics import tally
 from tests.conformance.session_lines import tree_of_lines
 
 
@@ -24,7 +24,8 @@ def run(case_input: dict[str, Any]) -> object:
 
 def _statistics(case_input: dict[str, Any]) -> object:
     tree = tree_of_lines(case_input)
-    shown = codec.encode(statistics(tree.entries()))
-    shown["breakdown"] = codec.encode(cost_breakdown(tree.entries()))
+    counted = tally(tree.entries())
+    shown = codec.encode(counted.statistics)
+    shown["breakdown"] = codec.encode(counted.costs)
     usage = context_usage(project(tree, tree.length - 1), case_input.get("contextWindow", 0))
     return {**shown, "contextUsage": {"tokens": None, "percent": None, **codec.encode(usage)}} if usage is not None else shown
