@@ -6,6 +6,8 @@ def setup(api):
         return BoundaryResult(entries=(*event.entries, note))
 
     api.on("turn_end", on_turn_end)
+
+Longer than 400 lines because it is a list of names: everything that extensions may rely on.
 """
 
 from camshaft.actors.bus import Bus
