@@ -9,6 +9,8 @@ All tasks live in nurseries that `open_kernel` owns. Leaving its block aborts wh
 closes every conversation, so that the aborted turn is persisted and shutdown hooks run; the
 same when the scope around is cancelled (SDK-23). Nothing process-wide is touched: no signal
 handlers, no chdir, no logging configuration, no environment writes.
+
+Longer than 400 lines because most of it is the list of names that hosts may rely on.
 """
 
 import math
