@@ -253,15 +253,26 @@ class Limbo:
             slot.done.set()
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class Bounds:
     """How long foreign code may go on: its scope, and the patience of who waits for it."""
 
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     patience: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    _asked_at: float = math.inf
+    _limit_at: float = math.inf
 
     def end_after(self, grace_s: float) -> None:
         """Cancel the scope after `grace_s`; stop waiting KILL_AFTER_S later. An earlier end stays."""
-        at = trio.current_time() + grace_s
-        self.scope.deadline = min(self.scope.deadline, at)
-        self.patience.deadline = min(self.patience.deadline, at + KILL_AFTER_S)
+        self._asked_at = min(self._asked_at, trio.current_time() + grace_s)
+        self._apply()
+
+    def limit(self, at: float | None) -> None:
+        """Cancel the scope at `at`, a time of Trio's clock, if it was not ended before; None takes this limit away."""
+        self._limit_at = math.inf if at is None else at
+        self._apply()
+
+    def _apply(self) -> None:
+        at = min(self._asked_at, self._limit_at)
+        self.scope.deadline = at
+        self.patience.deadline = at + KILL_AFTER_S

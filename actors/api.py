@@ -12,12 +12,14 @@ Longer than 400 lines because it is a list of names: everything that extensions 
 
 from camshaft.actors.bus import Bus
 from camshaft.actors.contexts import CommandContext, ExtensionContext, ToolContext
+from camshaft.actors.desk import TooMuchShown
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
+from camshaft.actors.oversight import TooManyTasks
 from camshaft.actors.ports.clock import Clock, Ids
 from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedPath
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
@@ -29,6 +31,7 @@ from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.session_list import list_all_sessions, list_sessions
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.signal import AbortSignal
+from camshaft.actors.standing import CallEnded, ExtensionQuarantined, TooManyActions
 from camshaft.actors.surface import MarkdownContext, RenderView, ToolRenderers
 from camshaft.actors.tool_registration import define_tool
 from camshaft.actors.trust_context import TrustContext, TrustUi
@@ -213,6 +216,7 @@ __all__ = [
     "Bus",
     "CacheWarmingDecisionEvent",
     "CacheWarmingDecisionResult",
+    "CallEnded",
     "CallOutcome",
     "CamshaftError",
     "CancelResult",
@@ -247,6 +251,7 @@ __all__ = [
     "ExtensionAPI",
     "ExtensionContext",
     "ExtensionMisuse",
+    "ExtensionQuarantined",
     "ExtensionUi",
     "FAILED",
     "FileOperations",
@@ -341,6 +346,9 @@ __all__ = [
     "ThinkingLevelSelectEvent",
     "ThinkingStarted",
     "Tier",
+    "TooManyActions",
+    "TooManyTasks",
+    "TooMuchShown",
     "ToolCall",
     "ToolCallDelta",
     "ToolCallEnded",

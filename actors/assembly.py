@@ -16,6 +16,7 @@ from camshaft.actors.generation import Generation
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.opening import OpenSession
 from camshaft.actors.options import OpenOptions, require_folder
+from camshaft.actors.oversight import Oversight
 from camshaft.actors.registrations import Extension
 from camshaft.actors.rest import Rest
 from camshaft.actors.seat_parts import Ground, SeatParts
@@ -61,7 +62,9 @@ async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
 
 
 async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generation: int) -> ExtensionHost:
-    host = ExtensionHost(ground.stream, ground.world.clock.now_ms, Generation(generation), bus=ground.bus, flag_values=dict(options.flags))
+    begun = Generation(generation)
+    oversight = Oversight(ground.limbo, ground.limits, ground.nursery, begun, ground.watchdog)
+    host = ExtensionHost(ground.stream, ground.world.clock.now_ms, begun, oversight, bus=ground.bus, flag_values=dict(options.flags))
     host.use_tools(options.builtin_tools, lambda name: allows(options.tools, options.exclude_tools, name))
 
     def api_for(extension: Extension) -> ExtensionAPI:

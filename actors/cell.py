@@ -28,6 +28,7 @@ from camshaft.kernel import hook_events, session_events, session_merges
 
 SHUTDOWN_S: Final = 5.0
 """Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
+LEFT_TEXT: Final = f"the handler was ended by force, because it did not end within {SHUTDOWN_S:g} s"
 
 
 @attrs.define(eq=False)
@@ -66,7 +67,7 @@ class Cell:
     async def shut_down(self, reason: str, target_session_file: str | None = None) -> None:
         """Tells extensions that the session is left, once; then nothing of this generation works any more. Bounded."""
         host = self.parts.host
-        with trio.move_on_after(SHUTDOWN_S):
+        with trio.move_on_after(SHUTDOWN_S) as patience:
             if self.is_started and host.has("session_shutdown"):
                 event = hook_events.SessionShutdownEvent(reason=reason, target_session_file=target_session_file)
                 await host.dispatch("session_shutdown", event)
@@ -74,6 +75,9 @@ class Cell:
         self.is_started = False
         host.generation.stale = True
         self.parts.ground.desk.reset()
+        await host.end()
+        if patience.cancelled_caught and host.oversight.interrupted is not None:
+            host.report(*host.oversight.interrupted, LEFT_TEXT)
 
 
 def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, require_open: Callable[[], None]) -> Cell:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from camshaft.actors.generation import Generation, OnlyInCommands
+from camshaft.actors.generation import Checked, OnlyInCommands
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.session_view import SessionView
@@ -30,7 +30,7 @@ class ExtensionContext:
     """Context of event handlers."""
 
     _runtime: Runtime
-    _generation: Generation
+    _generation: Checked
     _extension: str
     """Path of the extension it is for."""
 
@@ -131,6 +131,13 @@ class ExtensionContext:
         """Tokens in context; None without a model or a known window."""
         model = self.model
         return None if model is None else estimates.context_usage(self._live.state.projection, model.context_window)
+
+    def start_task(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Runs `await function(*arguments)` beside everything else, until it ends or the extensions are replaced (EXT-23).
+
+        It is cancelled after `session_shutdown`; a crash is reported with the event `task` (ERR-8). Raises TooManyTasks.
+        """
+        self._live.start_task(self._extension, function, arguments)
 
     def get_system_prompt(self) -> str:
         """The effective prompt text."""

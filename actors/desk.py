@@ -20,6 +20,7 @@ import trio
 from camshaft.actors.actor import Cut, Failure, guard, guard_now
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.event_stream import EventStream
+from camshaft.actors.standing import CALL
 from camshaft.actors.ui_port import UiPort, WatchedUi
 from camshaft.kernel.dialogs import DIALOGS_MAX, KEYS_MAX, NOTHING_SHOWN, Dialog, Ending, UiState, UiValue, Widget
 from camshaft.kernel.events import DiagnosticEvent, DialogClosed, DialogOpened, Event, Notified, UiChanged, UiReset
@@ -96,6 +97,9 @@ class Desk:
         waiting = _Open(dialog)
         with self._prompting(dialog.kind, dialog.title):
             self._show(waiting, signal)
+            call = CALL.get()
+            if call is not None:
+                call.stop_clock()
             try:
                 with trio.move_on_after(_seconds(dialog.timeout_ms)) as patience:
                     await waiting.closed.wait()
@@ -104,6 +108,8 @@ class Desk:
                 return waiting.value
             finally:
                 self._close(waiting, dialog.fallback, "withdrawn")
+                if call is not None:
+                    call.start_clock()
 
     def answer(self, dialog_id: str, value: object) -> bool:
         """Ends an open dialog with `value`, or its fallback if that has the wrong shape; False if it is not open (UI-4)."""

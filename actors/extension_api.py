@@ -62,7 +62,7 @@ class ExtensionAPI:
         """The extension, if it may still act. Raises ExtensionMisuse or StaleContext."""
         if self._extension.failed:
             raise ExtensionMisuse(f'Extension "{self._extension.path}" failed to load and its API is no longer active.')
-        self._generation.check()
+        self.host.standing(self._extension).check()
         return self._extension
 
     # -- registrations -------------------------------------------------------------------
@@ -169,7 +169,7 @@ class ExtensionAPI:
         """Sends a custom message by the table of QUE-11; returns without waiting."""
         if deliver_as not in (None, "steer", "followUp", "nextTurn"):
             raise ExtensionMisuse(f"deliver_as {deliver_as!r}; expected steer, followUp or nextTurn")
-        self._bound().send_message(codec.python(CustomInput, message), trigger_turn, deliver_as)
+        self._acting().send_message(codec.python(CustomInput, message), trigger_turn, deliver_as)
 
     def send_user_message(
         self, content: Content | list[Any], *, deliver_as: str | None = None, expand_prompt_templates: bool = False
@@ -180,7 +180,7 @@ class ExtensionAPI:
         blocks = codec.python(UserMessage, {"content": content, "timestamp": 0}).content
         text = blocks if isinstance(blocks, str) else "\n".join([each.text for each in blocks if isinstance(each, TextBlock)])
         images = () if isinstance(blocks, str) else tuple([each for each in blocks if isinstance(each, ImageBlock)])
-        self._bound().send_user_message(text, images, deliver_as, expand_prompt_templates)
+        self._acting().send_user_message(text, images, deliver_as, expand_prompt_templates)
 
     def append_entry(self, custom_type: str, data: Json = NOT_GIVEN) -> str:
         """Appends a `custom` entry, which no model sees, and returns its id. Raises NotJson for data that is not JSON.
@@ -188,13 +188,13 @@ class ExtensionAPI:
         Without `data` the entry has none; None is stored as null (MSG-3).
         """
         if data is NOT_GIVEN:
-            return self._bound().append_entry(custom_type, None)
+            return self._acting().append_entry(custom_type, None)
         null = FrozenDict(data=None) if data is None else EMPTY
-        return self._bound().append_entry(custom_type, freeze(data, "data"), null)
+        return self._acting().append_entry(custom_type, freeze(data, "data"), null)
 
     def set_session_name(self, name: str) -> None:
         """Names the session; empty clears."""
-        self._bound().set_session_name(name)
+        self._acting().set_session_name(name)
 
     def get_session_name(self) -> str | None:
         """The session's name, if it has one."""
@@ -202,7 +202,7 @@ class ExtensionAPI:
 
     def set_label(self, entry_id: str, label: str | None) -> None:
         """Labels an entry; None clears. Raises CommandRefused for an unknown id."""
-        self._bound().set_label(entry_id, label)
+        self._acting().set_label(entry_id, label)
 
     async def exec(  # noqa: PLR0913  # the options of API-25, all by name
         self,
@@ -236,7 +236,7 @@ class ExtensionAPI:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3). Effective with the next request."""
         if isinstance(names, str):
             raise ExtensionMisuse(f"active tools {names!r}; expected a list of names")
-        self._bound().set_active_tools(names)
+        self._acting().set_active_tools(names)
 
     def get_commands(self) -> tuple[CommandInfo, ...]:
         """What can be called by name."""
@@ -274,6 +274,12 @@ class ExtensionAPI:
         runtime = self.host.runtime
         if runtime is not None and self.host.tools.get(definition.name) is not None:
             runtime.tool_registered(definition)
+
+    def _acting(self) -> Runtime:
+        """For what leaves something behind: that is counted. Raises TooManyActions as well."""
+        runtime = self._bound()
+        self.host.standing(self._extension).count()
+        return runtime
 
     def _rebuild(self) -> None:
         if self.host.runtime is not None:

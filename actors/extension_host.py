@@ -18,26 +18,27 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Cut, Failure, Outcome, Value, guard, guard_now, is_awaitable
+from camshaft.actors.actor import Abandoned, Cut, Failure, Outcome, Value, apart, guard, guard_now, is_awaitable
 from camshaft.actors.bus import EventBus, Subscription
 from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
-from camshaft.actors.generation import Generation
+from camshaft.actors.generation import Checked, Generation
 from camshaft.actors.loading import LoadError, LoadWarning
+from camshaft.actors.oversight import Oversight, Task
 from camshaft.actors.places import place_of
 from camshaft.actors.registering import read_completions
 from camshaft.actors.registrations import Command, Completion, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime
+from camshaft.actors.signal import AbortSignal
+from camshaft.actors.standing import ExtensionQuarantined, Standing
 from camshaft.kernel import codec
-from camshaft.kernel.events import Event, ExtensionErrorEvent
+from camshaft.kernel.events import DiagnosticEvent, Event, ExtensionErrorEvent
 from camshaft.kernel.hook_merges import Merged, Now
 from camshaft.kernel.hooks import HOOKS, Hook
 from camshaft.kernel.tools import RegisteredTool, SourceInfo, ToolDefinition
 
 ERRORS_KEPT_MAX: Final = 100
 """Last extension errors kept for inspection (ERR-1)."""
-
-_CUT: Final = "the handler was ended by force, because an abort was requested and it did not stop"
 
 
 @attrs.define(eq=False)
@@ -47,6 +48,7 @@ class ExtensionHost:
     _stream: EventStream
     _now_ms: Callable[[], int]
     generation: Generation
+    oversight: Oversight
     extensions: list[Extension] = attrs.field(factory=list)
     errors: deque[ExtensionErrorEvent] = attrs.field(factory=lambda: deque(maxlen=ERRORS_KEPT_MAX))
     load_errors: list[LoadError] = attrs.field(factory=list)
@@ -60,10 +62,13 @@ class ExtensionHost:
     _builtin: tuple[ToolDefinition, ...] = ()
     _allowed: Callable[[str], bool] = attrs.field(default=lambda _name: True)
     _handlers: Mapping[str, tuple[tuple[Extension, Handler], ...]] = attrs.field(factory=dict)
+    _contexts: dict[Extension, ExtensionContext] = attrs.field(factory=dict)
+    """What handlers are given; a context has no state of its own, so one for each extension will do."""
     _runtime: Runtime | None = None
     _nursery: trio.Nursery | None = None
     _mailbox: deque[tuple[str, Any]] = attrs.field(factory=deque)
-    _draining: bool = False
+    _draining: trio.CancelScope | None = None
+    """Of the task that empties the mailbox, while there is one."""
     _drained: trio.Event = attrs.field(factory=trio.Event)
 
     def bind(self, runtime: Runtime, nursery: trio.Nursery) -> None:
@@ -87,6 +92,10 @@ class ExtensionHost:
                 if tool.name not in taken and self._allowed(tool.name):
                     taken.add(tool.name)
                     tools[tool.name] = RegisteredTool(definition=tool, source_info=extension.source_info)
+        for extension in self.oversight.quarantined:
+            for handler in extension.handlers:
+                if _is_gate(handler):
+                    handlers.setdefault(handler.hook, []).append((extension, handler))
         self._handlers = {name: tuple(rows) for name, rows in handlers.items()}
         self.tools = tools
 
@@ -109,9 +118,13 @@ class ExtensionHost:
                 follow(subject)
             event = row.show(subject)
             outcome = await self._call(extension, handler, event)
+            if outcome is None:
+                continue
             if self._runtime is not None and self._runtime.has_sends:
                 await self._runtime.sends_begun()
-            if row.result is None and not isinstance(outcome, (Failure, Cut)):
+            if row.result is None and isinstance(outcome, Value):
+                if self.oversight.has_strikes:
+                    self.oversight.made_good(extension, handler)
                 continue
             merged = self._merged(row, extension, handler, (subject, event, outcome))
             subject = merged.subject
@@ -134,61 +147,124 @@ class ExtensionHost:
         if not self.has(hook) or self._nursery is None:
             return
         self._mailbox.append((hook, subject))
-        if not self._draining:
-            self._draining, self._drained = True, trio.Event()
-            self._nursery.start_soon(self._drain)
+        if self._draining is None:
+            self._draining, self._drained = trio.CancelScope(), trio.Event()
+            self._nursery.start_soon(self._drain, self._draining)
 
     async def drained(self) -> None:
         """Returns when every notification was handled; they are not lost at the end of a generation."""
-        if self._draining:
+        if self._draining is not None:
             await self._drained.wait()
 
-    async def _drain(self) -> None:
+    async def _drain(self, scope: trio.CancelScope) -> None:
         try:
-            while self._mailbox:
-                await self.dispatch(*self._mailbox.popleft())
+            with scope, apart():
+                while self._mailbox:
+                    await self.dispatch(*self._mailbox.popleft())
         finally:
-            self._draining = False
+            self._draining = None
             self._drained.set()
 
-    async def _call(self, extension: Extension, handler: Handler, event: Any) -> Outcome[Any]:
-        """A sync handler is just called; an async one gets bounds, so that an abort can end it (LOOP-71)."""
-        started = guard_now(handler.function, event, self.context(extension.path))
+    async def end(self) -> None:
+        """Ends what still runs for the extensions of this generation: nothing is left waiting (EXT-48). Bounded."""
+        self._mailbox.clear()
+        if self._draining is not None:
+            self._draining.cancel()
+        await self.oversight.end()
+        await self.drained()
+
+    async def _call(self, extension: Extension, handler: Handler, event: Any) -> Outcome[Any] | Abandoned | None:
+        """A sync handler is just called, an async one is overseen; None for one that was withdrawn meanwhile."""
+        if self.oversight.quarantined:
+            why = self.oversight.standing(extension).quarantined
+            if why is not None:
+                return Failure(ExtensionQuarantined(extension.path, why)) if _is_gate(handler) else None
+        context = self._contexts.get(extension) or self.context(extension)
+        watchdog = self.oversight.watchdog
+        if watchdog is None:
+            started = guard_now(handler.function, event, context)
+        else:
+            started, late = watchdog.call(f"{handler.hook} handler of {extension.path}", guard_now, handler.function, event, context)
+            if late is not None:
+                self._stream.publish(DiagnosticEvent(source="watchdog", message=late))
         if isinstance(started, Failure) or not is_awaitable(started.value):
             return started
-        signal = self._runtime.run_signal if self._runtime is not None else None
-        if signal is None:
-            return await guard(_itself, started.value)
-        with signal.bounded() as bounds:
-            return await guard(_itself, started.value, scope=bounds.scope)
+        return await self.oversight.run(extension, handler.hook, started.value, self._run_signal)
 
-    def _merged(self, row: Hook, extension: Extension, handler: Handler, handled: tuple[Any, Any, Outcome[Any]]) -> Merged:
+    def _merged(self, row: Hook, extension: Extension, handler: Handler, handled: tuple[Any, Any, Any]) -> Merged:
         subject, event, outcome = handled
         assert self._runtime is not None
         now = Now(state=self._runtime.state, at_ms=self._now_ms(), extension=extension.path)
-        if isinstance(outcome, Cut):
-            self.report(extension.path, row.name, _CUT)
-            return (row.on_cut or row.on_raise)(subject, event, _CUT, now)
+        closed = row.fail_closed if handler.fail_closed else None
         if isinstance(outcome, Failure):
-            return self._failed(row, extension, handler, (subject, event, now, outcome))
+            return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, outcome))
+        if isinstance(outcome, Cut | Abandoned):
+            text, is_strike = self.oversight.why_cut(outcome, self._run_signal)
+            self.report(extension.path, row.name, text)
+            if is_strike:
+                self._strike(extension, handler, row.name)
+            return (closed or row.on_cut or row.on_raise)(subject, event, text, now)
         result = outcome.value
         if result is not None and row.result is not None:
             read = guard_now(codec.python, row.result, result)
             if isinstance(read, Failure):
                 text = f"{row.name} handler returned {type(result).__name__}: {read.text}"
-                return self._failed(row, extension, handler, (subject, event, now, _said(text)))
+                return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, _said(text)))
             result = read.value
+        if self.oversight.has_strikes:
+            self.oversight.made_good(extension, handler)
         return row.merge(subject, event, result, now)
 
-    def _failed(self, row: Hook, extension: Extension, handler: Handler, failed: tuple[Any, Any, Now, Failure]) -> Merged:
+    def _failed(self, extension: Extension, handler: Handler, on_raise: Any, failed: tuple[Any, Any, Now, Failure]) -> Merged:
         subject, event, now, failure = failed
-        self.report_failure(extension.path, row.name, failure)
-        on_raise = row.fail_closed if handler.fail_closed and row.fail_closed is not None else row.on_raise
-        return on_raise(subject, event, failure.text, now)
+        self.report_failure(extension.path, handler.hook, failure)
+        self._strike(extension, handler, handler.hook)
+        merged: Merged = on_raise(subject, event, failure.text, now)
+        return merged
 
-    def context(self, path: str) -> ExtensionContext:
-        """The context for handlers of this generation."""
-        return ExtensionContext(self._runtime, self.generation, path)  # type: ignore[arg-type]  # handlers run only once bound
+    def _strike(self, extension: Extension, what: object, event: str) -> None:
+        """Counts a failure; one too many withdraws the extension, and says so twice: to its author and to the host."""
+        why = self.oversight.strike(extension, what)
+        if why is not None:
+            self.extensions.remove(extension)
+            self.rebuild()
+            text = f"the extension is quarantined after {why}: its handlers, tools and commands are withdrawn until it is loaded anew"
+            self.report(extension.path, event, text)
+            self._stream.publish(DiagnosticEvent(source="extensions", message=f"{extension.path}: {text}"))
+
+    @property
+    def _run_signal(self) -> AbortSignal | None:
+        return self._runtime.run_signal if self._runtime is not None else None
+
+    # -- standing and tasks --------------------------------------------------------------
+
+    def standing(self, extension: Extension) -> Standing:
+        """Whether an extension may act."""
+        return self.oversight.standing(extension)
+
+    def standing_at(self, path: str) -> Checked:
+        """Whether the extension at `path` may act; of the host's own tools, the generation."""
+        found = self._at(path)
+        return self.generation if found is None else self.standing(found)
+
+    def start_task(self, path: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Runs a task of the extension at `path` until its generation ends (EXT-23). Raises TooManyTasks."""
+        extension = self._at(path)
+        if extension is not None:
+            self.oversight.start_task(extension, Task("task", function, function, arguments, self._task_failed))
+
+    def _at(self, path: str) -> Extension | None:
+        return next((each for each in (*self.extensions, *self.oversight.quarantined) if each.path == path), None)
+
+    def _task_failed(self, extension: Extension, task: Task, failure: Failure) -> None:
+        self.report_failure(extension.path, task.event, failure)
+        self._strike(extension, task.what, task.event)
+
+    def context(self, extension: Extension) -> ExtensionContext:
+        """The context for handlers of an extension."""
+        context = ExtensionContext(self._runtime, self.standing(extension), extension.path)  # type: ignore[arg-type]  # handlers run only once bound
+        self._contexts[extension] = context
+        return context
 
     def report(self, path: str, event: str, error: str) -> None:
         """Tells the host that an extension did something wrong without raising (ERR-1)."""
@@ -247,7 +323,7 @@ class ExtensionHost:
         if found is None:
             return False
         assert self._runtime is not None
-        context = CommandContext(self._runtime, self.generation, found[0].path, wait_idle)
+        context = CommandContext(self._runtime, self.standing(found[0]), found[0].path, wait_idle)
         outcome = await guard(found[1].handler, arguments, context)
         if isinstance(outcome, Failure):
             self.report_failure(f"command:{name}", "command", outcome, found[0].path)
@@ -273,7 +349,7 @@ class ExtensionHost:
         def tell(value: Any) -> None:
             self._tell(extension, channel, function, value)
 
-        return self.bus.add(Subscription(channel, tell, lambda: not (extension.failed or self.generation.stale)))
+        return self.bus.add(Subscription(channel, tell, lambda: not extension.failed and self.standing(extension).is_good))
 
     def flag_value(self, name: str) -> bool | str | None:
         """What the host gave, else the first default in load order (EXT-30); None if there is neither."""
@@ -288,7 +364,7 @@ class ExtensionHost:
         if not found:
             return False
         extension, shortcut = found[-1]
-        outcome = await guard(shortcut.handler, self.context(extension.path))
+        outcome = await guard(shortcut.handler, self.context(extension))
         if isinstance(outcome, Failure):
             self.report_failure(extension.path, "shortcut", outcome)
         if self._runtime is not None and self._runtime.has_sends:
@@ -299,21 +375,22 @@ class ExtensionHost:
         outcome = guard_now(function, value)
         if isinstance(outcome, Failure):
             self.report_failure(extension.path, f"events:{channel}", outcome)
+            self._strike(extension, function, f"events:{channel}")
         elif is_awaitable(outcome.value) and self._nursery is not None:
-            self._nursery.start_soon(self._await_listener, extension, channel, outcome.value)
-
-    async def _await_listener(self, extension: Extension, channel: str, awaitable: Any) -> None:
-        outcome = await guard(_itself, awaitable)
-        if isinstance(outcome, Failure):
-            self.report_failure(extension.path, f"events:{channel}", outcome)
+            self.oversight.start_task(extension, Task(f"events:{channel}", function, _itself, (outcome.value,), self._task_failed))
 
 
 BUILTIN: Final = SourceInfo(path="builtin", source="builtin", scope="user")
 """Where the host's own tools come from."""
 
 
-def _itself(value: Any) -> Any:
-    return value
+def _is_gate(handler: Handler) -> bool:
+    """Whether a failure of it closes something."""
+    return handler.fail_closed or HOOKS[handler.hook].gate
+
+
+async def _itself(value: Any) -> Any:
+    return await value
 
 
 def _said(text: str) -> Failure:

@@ -1,6 +1,6 @@
 """One loading of the extensions, and the errors of using what belongs to another one."""
 
-from typing import Final
+from typing import Final, Protocol
 
 import attrs
 
@@ -37,3 +37,19 @@ class Generation:
         """Raises StaleContext if this loading was replaced."""
         if self.stale:
             raise StaleContext
+
+    def count(self) -> None:
+        """As `check`: before there is a session nobody counts."""
+        self.check()
+
+
+class Checked(Protocol):
+    """What says whether code may still act."""
+
+    def check(self) -> None:
+        """Raises if it may not."""
+        ...
+
+    def count(self) -> None:
+        """As `check`, for an action that leaves something behind; raises as well if there were too many."""
+        ...

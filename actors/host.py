@@ -15,7 +15,7 @@ Longer than 400 lines because most of it is the list of names that hosts may rel
 
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final
 
 import attrs
@@ -120,6 +120,7 @@ from camshaft.actors.trust import (
     trust_store,
 )
 from camshaft.actors.ui_port import PlainTheme, ScreenPort, ThemeChange, UiPort, WatchedUi
+from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
 from camshaft.kernel.events import (
@@ -322,6 +323,7 @@ class Kernel:
     limits: Limits
     _nursery: trio.Nursery
     _limbo: Limbo
+    _watchdog: Watchdog | None = None
     _seats: list[Seat] = attrs.field(factory=list)
 
     @property
@@ -372,6 +374,7 @@ class Kernel:
             desk=desk,
             bus=EventBus(),
             modules=ModuleCache(),
+            watchdog=self._watchdog,
         )
         seat = Seat(await assembled(ground, options, log, loaded))
         select_at_start(seat._parts)
@@ -391,13 +394,16 @@ def open_kernel(*, world: World | None = None, limits: Limits | None = None) -> 
 @asynccontextmanager
 async def _kernel_for_block(world: World | None, limits: Limits | None) -> AsyncIterator[Kernel]:
     ours = real_world() if world is None else world
+    bounds = limits or Limits()
+    watchdog = None if bounds.watchdog_s is None else Watchdog(bounds.watchdog_s)
     crash: BaseExceptionGroup[BaseException] | None = None
     try:
         async with trio.open_nursery() as around:
             nursery: trio.Nursery = await around.start(_hold_nursery)
-            kernel = Kernel(ours, limits or Limits(), nursery, Limbo(nursery))
+            kernel = Kernel(ours, bounds, nursery, Limbo(nursery), watchdog)
             try:
-                yield kernel
+                with nullcontext() if watchdog is None else watchdog.running():
+                    yield kernel
             finally:
                 is_cancelled = trio.current_effective_deadline() == -math.inf
                 with trio.CancelScope(shield=True):

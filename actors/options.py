@@ -46,6 +46,19 @@ class Limits:
     """Seconds between asking what runs to stop and ending it by force (LOOP-71)."""
     continuations_max: int | None = None
     """Continuations extensions may ask for in one run (BND-35)."""
+    hook_deadline_s: float | None = None
+    """Seconds an async handler may take; the clock stands still while it waits for a dialog."""
+    strikes_max: int | None = 3
+    """Failures in a row of one handler until its extension is quarantined."""
+    extension_actions_max: int | None = 1_000
+    """Messages, entries, labels, names and notifications of one extension within a second; more are refused to it."""
+    watchdog_s: float | None = None
+    """Seconds until a sync handler that does not return is named, by a thread; nothing can end it."""
+
+    @classmethod
+    def unattended(cls, **others: Any) -> "Limits":
+        """For jobs without a user (SDK-25): 50 continuations, 60 s for a handler, 30 s until one that spins is named."""
+        return cls(**{"continuations_max": 50, "hook_deadline_s": 60.0, "watchdog_s": 30.0, **others})
 
 
 @attrs.frozen(kw_only=True)

@@ -204,6 +204,10 @@ class Runtime(Protocol):
         """What can be called by name."""
         ...
 
+    def start_task(self, path: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Run a task of the extension at `path` until its generation ends (EXT-23)."""
+        ...
+
     async def execute_nested(self, caller: Any, name: str, arguments: Any, signal: Any, on_update: Any) -> CallOutcome:
         """Run a callable tool for the call `caller` (NEST)."""
         ...

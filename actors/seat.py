@@ -297,6 +297,11 @@ class Seat:
         """Ends a dialog with its fallback; False for one that is not open."""
         return self.desk.cancel(dialog_id)
 
+    @property
+    def quarantined(self) -> tuple[str, ...]:
+        """Paths of the extensions that failed too often and do nothing until they are loaded anew."""
+        return tuple([extension.path for extension in self._parts.host.oversight.quarantined])
+
     # -- events --------------------------------------------------------------------------
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -587,6 +592,10 @@ class Seat:
     def show_prompt(self, options: PromptOptions | None, shown: PromptOptions | None = None) -> None:
         """What `system_prompt` shows: these options; made of the ones `shown`, with the tools as they are; None: the base."""
         self._shown = None if options is None else (options, shown)
+
+    def start_task(self, path: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Runs a task of the extension at `path` until its generation ends (EXT-23)."""
+        self._parts.host.start_task(path, function, arguments)
 
     async def execute_nested(
         self, caller: Any, name: str, arguments: Any, signal: Signal | None, on_update: Callable[[Any], None] | None

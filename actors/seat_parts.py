@@ -14,6 +14,7 @@ from camshaft.actors.options import Limits, OpenOptions
 from camshaft.actors.providers import Provider, provider_of
 from camshaft.actors.rest import Rest
 from camshaft.actors.session import SessionActor
+from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World
 from camshaft.kernel.commands import Command
 from camshaft.kernel.errors import Rejection
@@ -40,6 +41,7 @@ class Ground:
     """What extensions tell each other by; a reload leaves it (API-27)."""
     modules: ModuleCache
     """What extensions are loaded from; a reload clears it, and so does the end of the conversation (EXT-28)."""
+    watchdog: Watchdog | None = None
 
 
 @attrs.frozen(kw_only=True)

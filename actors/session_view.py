@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from camshaft.actors.generation import Generation
+from camshaft.actors.generation import Checked
 from camshaft.actors.runtime import Runtime
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.projection import ContextEntry, Projection
@@ -18,7 +18,7 @@ class SessionView:
     """The session, to read. Every member raises StaleContext once the generation is over."""
 
     _runtime: Runtime
-    _generation: Generation
+    _generation: Checked
 
     @property
     def _live(self) -> Runtime:

@@ -234,7 +234,8 @@ class ToolExecutor:
         updates = Updates(call.call, call.parent_id, self._host, self._stream, self._nursery, call.on_update)
         runtime = self._host.runtime
         assert runtime is not None, "tools run only once bound"
-        context = ToolContext(runtime, self._host.generation, ready.tool.source_info.path, call.call.id, call.signal, call)
+        owner = ready.tool.source_info.path
+        context = ToolContext(runtime, self._host.standing_at(owner), owner, call.call.id, call.signal, call)
         run_signal = call.signal if isinstance(call.signal, AbortSignal) else AbortSignal()
         with run_signal.bounded() as bounds:
             outcome = await self._limbo.run(

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from camshaft.actors.desk import Desk
-from camshaft.actors.ui_context import ExtensionUi, Level, Standing
+from camshaft.actors.generation import Checked
+from camshaft.actors.ui_context import ExtensionUi, Level
 from camshaft.kernel.tools import Signal
 
 
@@ -57,7 +58,7 @@ class TrustContext:
     ui: TrustUi
 
 
-def trust_context(desk: Desk, standing: Standing, cwd: str, extension: str, say: Callable[[str], None]) -> TrustContext:
+def trust_context(desk: Desk, standing: Checked, cwd: str, extension: str, say: Callable[[str], None]) -> TrustContext:
     """The context for the handlers of one extension; `say` takes notifications where there is no UI, for standard error."""
     can_ask = desk.has_ui and desk.mode != "rpc"
     ui = TrustUi(ExtensionUi(desk, standing, extension), can_ask, say)

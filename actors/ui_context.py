@@ -6,12 +6,13 @@ see it would be found by them.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import attrs
 
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError
+from camshaft.actors.generation import Checked
 from camshaft.actors.ui_port import PlainTheme, ThemeChange
 from camshaft.kernel.dialogs import Dialog, DialogKind, Placement, Widget
 from camshaft.kernel.tools import Signal
@@ -27,20 +28,12 @@ class UiMisuse(CamshaftError):
     """A dialog, notification or line was given what cannot be shown; the text says what was expected."""
 
 
-class Standing(Protocol):
-    """Whether who acts may still do so."""
-
-    def check(self) -> None:
-        """Raises if not."""
-        ...
-
-
 @attrs.frozen(eq=False)
 class ExtensionUi:
     """Dialogs and lines of one extension. `timeout` is in ms; it and `signal` end a dialog with its fallback (UI-3)."""
 
     _desk: Desk
-    _standing: Standing
+    _standing: Checked
     _extension: str
 
     # -- dialogs -------------------------------------------------------------------------
@@ -82,7 +75,8 @@ class ExtensionUi:
     def notify(self, message: str, type: Level = "info") -> None:  # the spec's name
         """Says something once."""
         _choice("type", type, LEVELS)
-        self._live.notify(_text("message", message), type, self._extension)
+        self._standing.count()
+        self._desk.notify(_text("message", message), type, self._extension)
 
     def set_status(self, key: str, text: str | None = None) -> None:
         """Shows a status line; without a text it is taken away."""

@@ -12,6 +12,7 @@ extension host reads it and knows no hook by name. A row says
     on_raise   what a failing handler does to the subject; it is always reported (LOOP-49)
     fail_closed  whether `on(..., fail_closed=True)` is allowed (EVT-21)
     awaited    False: the producer does not wait (EVT-6)
+    gate       a raise closes it, so it stays closed when its extension is withdrawn (ERR-6)
 
 A handler that raises contributes nothing, its edits are discarded (EVT-29), except for
 `before_agent_start`, whose edits stay. Adding a hook is adding a row, its cells in the test,
@@ -141,6 +142,7 @@ class Hook:
     fail_closed: Merge | None = None
     """What a raise does when the handler asked for it; None: not allowed."""
     awaited: bool = True
+    gate: bool = False
 
 
 def _gate(name: str, event: type[Any], result: type[Any]) -> Hook:
@@ -216,6 +218,7 @@ _ROWS: Final = (
         show=show_gate,
         merge=merge_gate,
         on_raise=blocked_gate,
+        gate=True,
     ),
     Hook(name="tool_execution_update", event=ToolExecutionUpdate),
     Hook(name="tool_result", event=ToolResultEvent, result=ToolResultPatch, merge=merge_tool_result),
@@ -257,6 +260,7 @@ _ROWS: Final = (
         show=show_event,
         merge=merge_user_bash,
         on_raise=block_user_bash,
+        gate=True,
     ),
 )
 

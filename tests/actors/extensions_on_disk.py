@@ -15,6 +15,8 @@ from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.generation import Generation
 from camshaft.actors.host import ExtensionMisuse
 from camshaft.actors.loading import Source
+from camshaft.actors.options import Limits
+from camshaft.actors.oversight import Oversight
 from camshaft.actors.registrations import Command, Extension, Flag, Handler
 from tests.actors.running import simulate, tool
 
@@ -70,8 +72,9 @@ class Generations:
 
     def new(self, cwd: str = "/") -> Loader:
         """A loader for a new generation."""
-        self.host = ExtensionHost(EventStream(), lambda: 0, Generation(1))
-        return Loader(self.host, cwd, SmallAPI, Limbo(self.nursery), self.modules)
+        limbo, begun = Limbo(self.nursery), Generation(1)
+        self.host = ExtensionHost(EventStream(), lambda: 0, begun, Oversight(limbo, Limits(), self.nursery, begun))
+        return Loader(self.host, cwd, SmallAPI, limbo, self.modules)
 
     async def load(self, *sources: Source, cwd: str = "/") -> "Generations":
         """A new generation of these."""

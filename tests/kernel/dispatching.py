@@ -4,10 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+import trio
 
+from camshaft.actors.actor import Limbo
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.generation import Generation
+from camshaft.actors.options import Limits
+from camshaft.actors.oversight import Oversight
 from camshaft.actors.registrations import Extension, Handler
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import boundary, hook_events, hook_merges, session_events, session_merges
@@ -115,14 +119,25 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
 
 def told(hook: str, *functions: Any, fail_closed: bool = False) -> tuple[Any, list[str]]:
     """The subject after handlers, and what was reported."""
-    host = ExtensionHost(EventStream(), lambda: 5, Generation(1))
-    runtime: Any = Bound()
-    host._runtime = runtime
+    return simulate(_told, hook, functions, fail_closed)  # type: ignore[no-any-return]  # what the next function says
+
+
+async def _told(hook: str, functions: tuple[Any, ...], fail_closed: bool) -> tuple[Any, list[str]]:
+    async with trio.open_nursery() as nursery:
+        begun = Generation(1)
+        host = ExtensionHost(EventStream(), lambda: 5, begun, Oversight(Limbo(nursery), Limits(), nursery, begun))
+        runtime: Any = Bound()
+        host._runtime = runtime
+        return await _dispatched(host, hook, functions, fail_closed)
+    raise AssertionError
+
+
+async def _dispatched(host: ExtensionHost, hook: str, functions: tuple[Any, ...], fail_closed: bool) -> tuple[Any, list[str]]:
     for number, function in enumerate(functions):
         info = SourceInfo(path=f"x{number}", source="inline")
         host.extensions.append(Extension(f"x{number}", f"x{number}", info, handlers=(Handler(hook, function, fail_closed),)))
     host.rebuild()
-    subject = simulate(host.dispatch, hook, SUBJECTS.get(hook, lambda: None)())
+    subject = await host.dispatch(hook, SUBJECTS.get(hook, lambda: None)())
     return subject, [f"{each.extension_path}: {each.error}" for each in host.errors]
 
 
