@@ -141,6 +141,12 @@ class TrustResolver:
             return TrustDecision(trusted=True, by="nothing protected") if saved is None else TrustDecision(trusted=saved, by="store")
         return None
 
+    def resolve_unasked(self, cwd: str) -> TrustDecision:
+        """The decision where nobody can be asked and no extension was loaded that could. Raises InvalidTrustStore."""
+        decision = self.known(cwd) or self._without_answer(self.store.nearest(cwd)) or TrustDecision(trusted=False, by="nobody")
+        self._decided[canonical(cwd)] = decision
+        return decision
+
     async def resolve(self, cwd: str) -> TrustDecision:
         """The decision for a folder, the same one every time. Raises InvalidTrustStore."""
         decision = self.known(cwd) or await self._asked(cwd)
@@ -153,12 +159,16 @@ class TrustResolver:
         answer = await self._answer(self.ask_handlers, cwd)
         if answer is not None:
             return TrustDecision(trusted=answer, by="handler")
-        if saved is not None:
-            return TrustDecision(trusted=saved, by="store")
-        if self.default != "ask":
-            return TrustDecision(trusted=self.default == "always", by="settings")
+        decision = self._without_answer(saved)
+        if decision is not None:
+            return decision
         answer = await self._answer(self.ask_person, cwd)
         return TrustDecision(trusted=False, by="nobody") if answer is None else TrustDecision(trusted=answer, by="person")
+
+    def _without_answer(self, saved: bool | None) -> TrustDecision | None:
+        if saved is not None:
+            return TrustDecision(trusted=saved, by="store")
+        return None if self.default == "ask" else TrustDecision(trusted=self.default == "always", by="settings")
 
     async def _answer(self, ask: Ask | None, cwd: str) -> bool | None:
         if ask is None:

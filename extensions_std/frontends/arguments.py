@@ -46,6 +46,12 @@ class Arguments:
     no_tools: bool = False
     extension: tuple[str, ...] = ()
     no_extensions: bool = False
+    skill: tuple[str, ...] = ()
+    no_skills: bool = False
+    prompt_template: tuple[str, ...] = ()
+    no_prompt_templates: bool = False
+    approve: bool | None = None
+    """Whether the project is trusted; None: nothing was said."""
     system_prompt: str | None = None
     append_system_prompt: tuple[str, ...] = ()
     no_context_files: bool = False
@@ -72,6 +78,8 @@ def parse(words: list[str]) -> Arguments:
             given[field] = (*given.get(field, ()), *read(value))
         elif name in _VALUES:
             given[_VALUES[name]] = value
+        elif name in ("--approve", "--no-approve"):
+            given["approve"] = name == "--approve"
         elif name == "--tools":
             given["tools"] = _names(value)
         else:
@@ -103,6 +111,8 @@ _FLAGS: Final[Mapping[str, str]] = {
     "--no-tools": "no_tools",
     "--no-extensions": "no_extensions",
     "--no-context-files": "no_context_files",
+    "--no-skills": "no_skills",
+    "--no-prompt-templates": "no_prompt_templates",
     "--offline": "offline",
     "--demo": "demo",
 }
@@ -122,6 +132,8 @@ _GATHERED: Final[Mapping[str, tuple[str, Callable[[str], tuple[str, ...]]]]] = {
     MESSAGE: ("messages", _itself),
     FILE: ("files", _itself),
     "--extension": ("extension", _itself),
+    "--skill": ("skill", _itself),
+    "--prompt-template": ("prompt_template", _itself),
     "--append-system-prompt": ("append_system_prompt", _itself),
     "--exclude-tools": ("exclude_tools", _names),
 }

@@ -30,9 +30,15 @@ OPTIONS = (
     (("--no-tools", "-nt"), None, "start without any tool"),
     (("--extension", "-e"), "PATH", "load this extension; may be repeated"),
     (("--no-extensions", "-ne"), None, "load no extension but those of -e"),
+    (("--skill",), "PATH", "a skill, or a folder of skills; may be repeated"),
+    (("--no-skills", "-ns"), None, "find no skills but those of --skill"),
+    (("--prompt-template",), "PATH", "a prompt template, or a folder of them; may be repeated"),
+    (("--no-prompt-templates", "-np"), None, "find no prompt templates but those of --prompt-template"),
     (("--system-prompt",), "TEXT|FILE", "replaces the system prompt"),
     (("--append-system-prompt",), "TEXT|FILE", "added to the system prompt; may be repeated"),
     (("--no-context-files", "-nc"), None, "read no AGENTS.md and the like"),
+    (("--approve", "-a"), None, "trust the project: its own settings, skills and prompts count"),
+    (("--no-approve", "-na"), None, "do not trust the project"),
     (("--offline",), None, "no network but the requests to the model"),
     (("--demo",), None, "show the kernel at work: a scripted model mends a small project in a temporary folder"),
     (("--demo-project",), "DIR", "the demo on a copy of this folder instead of its own project"),
@@ -103,9 +109,10 @@ Runs the prompts one after another in this folder. What is piped in and the @fil
 Options:"""
 
 _NOTES = """\
-Files: models.json, auth.json, settings.json, SYSTEM.md, APPEND_SYSTEM.md and sessions/ in ~/.camshaft, or in the
-folder that CAMSHAFT_DIR names. Of a project's own .camshaft/settings.json only sessionDir is read: this version has
-no project trust. A prompt that begins with a subcommand's name is written after --.
+Files: models.json, auth.json, settings.json, trust.json, SYSTEM.md, APPEND_SYSTEM.md, skills/, prompts/ and sessions/
+in ~/.camshaft, or in the folder that CAMSHAFT_DIR names. A project has the same in its own .camshaft, which counts only
+if the project is trusted: by --approve, by trust.json, or by the setting defaultProjectTrust. Trust is about these
+files; it does not limit tools. A prompt that begins with a subcommand's name is written after --.
 
 Exit codes: 0 done; 1 the last answer failed, or nothing could be run; 130, 143, 129 ended by SIGINT, SIGTERM, SIGHUP.
 With --mode json a failed answer is an event, not an exit code."""

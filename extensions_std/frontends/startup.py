@@ -9,12 +9,27 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.api import Provider, World
-from camshaft.actors.host import ExtensionSource, InvalidSetting, OpenOptions
-from camshaft.extensions_std.frontends import model_choice, resources, sessions
+from camshaft.actors.host import (
+    ExtensionSource,
+    FoundContext,
+    GivenTexts,
+    InvalidSetting,
+    InvalidTrustStore,
+    OpenOptions,
+    ResourcePlaces,
+    SettingsFiles,
+    TrustResolver,
+    context_files,
+    discover,
+    settings_files,
+    system_texts,
+    trust_store,
+)
+from camshaft.extensions_std.frontends import model_choice, sessions
 from camshaft.extensions_std.frontends.arguments import Arguments
 from camshaft.extensions_std.frontends.conversation import Job
 from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, prompts_of
-from camshaft.extensions_std.frontends.settings_files import FoundSettings, read_files
+from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.streams import say
 from camshaft.extensions_std.providers.models_json import ENVIRONMENT_KEYS, ProviderSettings, load_providers
 from camshaft.extensions_std.tools import ShellOptions, builtin_tools
@@ -59,29 +74,24 @@ def job_of(arguments: Arguments, world: World, *, is_terminal: bool) -> Job:
 
     `is_terminal`: whether standard input and output are terminals. Piped input is read to its end.
     """
-    environment = world.environment
-    agent_dir = agent_dir_of(environment)
     try:
         cwd = os.getcwd()
-        chosen, found = _session(arguments, environment, agent_dir, cwd)
+        start = start_of(arguments, world, cwd)
         piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace")
         prompts = prompts_of(piped, arguments.files, arguments.messages, cwd)
-    except (sessions.SessionNotFound, InvalidSetting, FileArgumentError) as error:
+    except (sessions.SessionNotFound, InvalidSetting, InvalidTrustStore, FileArgumentError) as error:
         raise StartupFailed(str(error)) from None
     except FileNotFoundError:
         raise StartupFailed("The working directory does not exist any more; change to one that does") from None
     if is_terminal and not prompts and not arguments.print_ and arguments.mode != "json":
         raise StartupFailed(NOT_INTERACTIVE)
-    for warning in (*chosen.warnings, *found.warnings):
-        say(f"Warning: {warning}")
-    options = _options(arguments, chosen, found, world)
     return Job(
-        options=options,
+        options=options_of(start),
         prompts=prompts,
         mode=arguments.mode or "text",
         is_live=arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty()),
         name=arguments.name,
-        unconfigured=_unconfigured(agent_dir),
+        unconfigured=_unconfigured(agent_dir_of(world.environment)),
         continue_with=_continue_with(arguments),
     )
 
@@ -95,28 +105,68 @@ def _continue_with(arguments: Arguments) -> str:
 
 def agent_dir_of(environment: Mapping[str, str]) -> str:
     """The folder of the user's files."""
-    home = environment.get("HOME") or os.path.expanduser("~")
+    home = _home(environment)
     given = environment.get(AGENT_DIR_VARIABLE)
     if given:
         return os.path.abspath(os.path.join(home, given[2:]) if given.startswith("~/") else given)
     return os.path.join(home, ".camshaft")
 
 
-def _session(arguments: Arguments, environment: Mapping[str, str], agent_dir: str, cwd: str) -> tuple[sessions.Chosen, FoundSettings]:
-    """The session, and the settings of the directory it runs in, which may be another one (CLI-9)."""
-    found = read_files(agent_dir, cwd)
+@attrs.frozen(kw_only=True)
+class Start:
+    """What is known before anything of a project but its session folder was used, and whether the rest may be."""
+
+    arguments: Arguments
+    world: World
+    here: str
+    """Where the command was given: relative paths of arguments start there."""
+    chosen: sessions.Chosen
+    """The session; it may run in another directory (CLI-9)."""
+    found: SettingsFiles
+    """The settings of that directory; `is_trusted` is decided."""
+
+
+def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
+    """The session, then trust in the directory it runs in (CLI-12).
+
+    Where sessions are is read of a project before anybody decided whether it is trusted (SET-3).
+    Raises SessionNotFound, InvalidSetting, InvalidTrustStore.
+    """
+    environment, agent_dir = world.environment, agent_dir_of(world.environment)
+    found = settings_files(agent_dir, cwd, trusted=False)
     where = sessions.places(arguments, environment, found.session_dir, agent_dir, cwd)
     chosen = sessions.choose(arguments, where)
-    return chosen, found if chosen.cwd == cwd else read_files(agent_dir, chosen.cwd)
+    if chosen.cwd != cwd:
+        found = settings_files(agent_dir, chosen.cwd, trusted=False)
+    trust = TrustResolver(
+        store=trust_store(agent_dir), home=_home(environment), override=arguments.approve, default=found.settings.default_project_trust
+    )
+    found.set_trusted(trust.resolve_unasked(chosen.cwd).trusted)
+    limits_of(found.effective)
+    return Start(arguments=arguments, world=world, here=cwd, chosen=chosen, found=found)
 
 
-def _options(arguments: Arguments, chosen: sessions.Chosen, found: FoundSettings, world: World) -> OpenOptions:
+def _home(environment: Mapping[str, str]) -> str:
+    return environment.get("HOME") or os.path.expanduser("~")
+
+
+def options_of(start: Start) -> OpenOptions:
+    """What the conversation is opened with; warnings are told on the way. Raises StartupFailed."""
+    arguments, chosen, found, world = start.arguments, start.chosen, start.found, start.world
+    for warning in (*chosen.warnings, *found.warnings):
+        _warn(warning)
     agent_dir = agent_dir_of(world.environment)
-    limits = ProviderSettings(limits=found.limits)
+    limits = ProviderSettings(limits=limits_of(found.effective))
     providers: tuple[Provider, ...] = load_providers(agent_dir, world.environment, world, limits, _warn)
     providers, model = _model(arguments, providers)
     settings = found.settings
     shell = ShellOptions(shell_path=settings.shell_path, command_prefix=settings.shell_command_prefix)
+    resources = discover(_places(start))
+    given = GivenTexts(system_prompt=arguments.system_prompt, appended=arguments.append_system_prompt)
+    texts = system_texts(agent_dir, chosen.cwd, is_trusted=found.is_trusted, given=given)
+    context = FoundContext() if arguments.no_context_files else context_files(agent_dir, chosen.cwd)
+    for diagnostic in (*resources.diagnostics, *texts.diagnostics, *context.diagnostics):
+        _warn(diagnostic.message)
     return OpenOptions(
         cwd=chosen.cwd,
         agent_dir=agent_dir,
@@ -128,14 +178,38 @@ def _options(arguments: Arguments, chosen: sessions.Chosen, found: FoundSettings
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,
         no_tools="all" if arguments.no_tools else "builtin" if arguments.no_builtin_tools else None,
-        system_prompt=resources.system_prompt(arguments.system_prompt, agent_dir, _warn),
-        append_system_prompt=resources.appended_prompts(arguments.append_system_prompt, agent_dir, _warn),
-        context_files=() if arguments.no_context_files else resources.context_files(agent_dir, chosen.cwd, _warn),
+        system_prompt=texts.system_prompt,
+        append_system_prompt=texts.appended,
+        context_files=context.files,
+        skills=resources.skills,
+        templates=resources.templates,
+        project_trusted=found.is_trusted,
         model=None if model is None else model.model.reference,
         thinking_level=arguments.thinking or (None if model is None else model.level),
         override_cwd=chosen.override_cwd,
         mode="json" if arguments.mode == "json" else "print",
     )
+
+
+def _places(start: Start) -> ResourcePlaces:
+    """Where skills and templates are."""
+    arguments, found, environment = start.arguments, start.found, start.world.environment
+    return ResourcePlaces(
+        agent_dir=agent_dir_of(environment),
+        cwd=start.chosen.cwd,
+        home=_home(environment),
+        is_trusted=found.is_trusted,
+        user=found.user_lists,
+        project=found.project_lists,
+        skill_paths=tuple([_path_of(path, start.here) for path in arguments.skill]),
+        template_paths=tuple([_path_of(path, start.here) for path in arguments.prompt_template]),
+        is_without_skills=arguments.no_skills,
+        is_without_templates=arguments.no_prompt_templates,
+    )
+
+
+def _path_of(written: str, here: str) -> str:
+    return written if written.startswith("~") else os.path.join(here, written)
 
 
 def _model(arguments: Arguments, providers: Sequence[Provider]) -> tuple[tuple[Provider, ...], model_choice.ModelChoice | None]:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from camshaft.actors.api import Model
+from camshaft.actors.api import Model, freeze
 from camshaft.actors.host import InvalidSetting, MemorySession, NewSession, OpenSession, session_folder
-from camshaft.extensions_std.frontends import model_choice, resources, sessions
+from camshaft.extensions_std.frontends import model_choice, sessions
 from camshaft.extensions_std.frontends.arguments import Arguments, parse
 from camshaft.extensions_std.frontends.file_arguments import Prompt, prompts_of
-from camshaft.extensions_std.frontends.settings_files import read_files
+from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.providers.scripted import ScriptedProvider
+from camshaft.extensions_std.providers.transport import TransportLimits
 
 CWD = "/place"
 
@@ -148,92 +149,28 @@ def test_with_a_level_of_its_own_a_suffix_belongs_to_the_id() -> None:
 # -- settings ----------------------------------------------------------------------------
 
 
-def test_of_a_project_only_the_session_folder_is_read(tmp_path: Path) -> None:
-    agent, project = tmp_path / "agent", tmp_path / "project"
-    _json(
-        agent / "settings.json", {"sessionDir": "user", "defaultModel": "m", "retry": {"provider": {"maxRetries": 2, "timeoutMs": "1500"}}}
-    )
-    _json(project / ".camshaft" / "settings.json", {"sessionDir": "own", "defaultModel": "evil", "shellPath": "/evil"})
-
-    found = read_files(str(agent), str(project))
-
-    assert (found.session_dir, found.settings.default_model, found.settings.shell_path) == ("own", "m", None)
-    assert (found.limits.max_retries, found.limits.idle_timeout_s) == (2, 1.5)
-    assert found.warnings == ()
+def limits(**settings: Any) -> TransportLimits:
+    return limits_of(freeze(settings))
 
 
-def test_a_byte_order_mark_is_accepted_and_a_missing_file_is_empty(tmp_path: Path) -> None:
-    (tmp_path / "settings.json").write_bytes(b'\xef\xbb\xbf{"defaultModel": "m"}')
+def test_limits_of_requests_are_read_in_seconds() -> None:
+    found = limits(retry={"provider": {"maxRetries": 2, "timeoutMs": "1500", "maxRetryDelayMs": 250}})
 
-    assert read_files(str(tmp_path), "/nix").settings.default_model == "m"
-    assert read_files("/nix", "/nix").warnings == ()
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "5", ""])
-def test_a_file_that_is_no_object_counts_as_empty(tmp_path: Path, text: str) -> None:
-    (tmp_path / "settings.json").write_text(text, encoding="utf-8")
-
-    (warning,) = read_files(str(tmp_path), "/nix").warnings
-
-    assert warning.startswith(f"Invalid settings file {tmp_path}/settings.json: ")
+    assert (found.max_retries, found.idle_timeout_s, found.max_retry_delay_s) == (2, 1.5, 0.25)
 
 
 @pytest.mark.parametrize(("value", "seconds"), [(0, None), ("disabled", None), (2500, 2.5), ("40", 0.04)])
-def test_an_idle_timeout_is_milliseconds_or_disabled(tmp_path: Path, value: Any, seconds: float | None) -> None:
-    _json(tmp_path / "settings.json", {"httpIdleTimeoutMs": value})
-
-    assert read_files(str(tmp_path), "/nix").limits.idle_timeout_s == seconds
+def test_an_idle_timeout_is_milliseconds_or_disabled(value: Any, seconds: float | None) -> None:
+    assert limits(httpIdleTimeoutMs=value).idle_timeout_s == seconds
 
 
 @pytest.mark.parametrize("value", [-1, "soon", True, [], "inf", "nan"])
-def test_a_wrong_timeout_is_an_error(tmp_path: Path, value: Any) -> None:
-    _json(tmp_path / "settings.json", {"httpIdleTimeoutMs": value})
-
+def test_a_wrong_timeout_is_an_error(value: Any) -> None:
     with pytest.raises(InvalidSetting, match="Invalid httpIdleTimeoutMs setting"):
-        read_files(str(tmp_path), "/nix")
+        limits(httpIdleTimeoutMs=value)
 
 
-# -- resources and prompts ---------------------------------------------------------------
-
-
-def test_context_files_come_from_the_agent_dir_and_from_the_root_down(tmp_path: Path) -> None:
-    agent, inner = tmp_path / "agent", tmp_path / "outer" / "inner"
-    texts = {
-        agent / "CLAUDE.md": "agent",
-        tmp_path / "outer" / "AGENTS.md": "outer",
-        inner / "AGENTS.override.md": "\ufeffinner",
-        inner / "AGENTS.md": "not",
-    }
-    for path, text in texts.items():
-        _write(path, text)
-
-    found = resources.context_files(str(agent), str(inner), _fail)
-
-    assert [file.content for file in found if str(tmp_path) in file.path] == ["agent", "outer", "inner"]
-
-
-def test_a_linked_worktree_inside_its_repository_hides_the_file_of_the_same_name(tmp_path: Path) -> None:
-    main, tree = tmp_path / "main", tmp_path / "main" / "trees" / "one"
-    (main / ".git").mkdir(parents=True)
-    _write(tree / ".git", f"gitdir: {main}/.git/worktrees/one\n")
-    _write(main / "AGENTS.md", "main")
-    _write(tree / "AGENTS.md", "tree")
-
-    found = resources.context_files("/nix", str(tree), _fail)
-
-    assert [file.content for file in found if str(tmp_path) in file.path] == ["tree"]
-
-
-def test_system_prompts_are_texts_or_files_and_replace_those_of_the_agent_dir(tmp_path: Path) -> None:
-    _write(tmp_path / "SYSTEM.md", "found")
-    _write(tmp_path / "APPEND_SYSTEM.md", "added")
-    given = str(_write(tmp_path / "given.md", "given"))
-
-    assert resources.system_prompt(None, str(tmp_path), _fail) == "found"
-    assert [resources.system_prompt(each, str(tmp_path), _fail) for each in (given, "a text", "a\0b")] == ["given", "a text", "a\0b"]
-    assert resources.appended_prompts((), str(tmp_path), _fail) == ("added",)
-    assert resources.appended_prompts((given, "too"), str(tmp_path), _fail) == ("given", "too")
-    assert resources.appended_prompts((), "/nix", _fail) == ()
+# -- files that are given ----------------------------------------------------------------
 
 
 def test_an_image_is_attached_and_named(tmp_path: Path) -> None:
