@@ -195,6 +195,11 @@ def apart() -> Iterator[None]:
         _CHAIN.reset(token)
 
 
+def is_part_of(name: str) -> bool:
+    """Whether this code is part of the operation `name`."""
+    return name in _CHAIN.get()
+
+
 def refuse_self_wait(name: str, what: str) -> None:
     """Raises SelfWait if this code is part of the operation `name` that it is about to wait for."""
     chain = _CHAIN.get()

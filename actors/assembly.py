@@ -21,6 +21,7 @@ from camshaft.actors.registrations import Extension
 from camshaft.actors.rest import Rest
 from camshaft.actors.seat_parts import Ground, SeatParts
 from camshaft.actors.session import SessionActor, loaded_state
+from camshaft.kernel.commands import UseSettings
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.records import RunRecord
@@ -51,7 +52,7 @@ async def assembled(ground: Ground, options: OpenOptions, log: Log, loaded: Load
 async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
     """The same session with a new generation of extensions, and with what `options` say now."""
     cwd = parts.base_prompt.cwd
-    parts.ground.modules.clear()
+    parts.session.post(UseSettings(settings=options.settings))
     return attrs.evolve(
         parts,
         options=options,

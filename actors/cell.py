@@ -6,18 +6,21 @@ runs, telling them once that it is over, and making every context of the generat
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 import trio
 
+from camshaft.actors.actor import is_part_of
 from camshaft.actors.agent_loop import Conversation
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.exclusive import Exclusives
 from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Flights
+from camshaft.actors.opening import home_folder
 from camshaft.actors.prompts import Prompts
+from camshaft.actors.resources.discovery import with_discovered
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.seat_parts import SeatParts
@@ -25,6 +28,7 @@ from camshaft.actors.sends import Sends
 from camshaft.actors.tool_executor import ToolExecutor
 from camshaft.actors.tree_moves import TreeMoves
 from camshaft.kernel import hook_events, session_events, session_merges
+from camshaft.kernel.events import DiagnosticEvent
 
 SHUTDOWN_S: Final = 5.0
 """Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
@@ -52,15 +56,33 @@ class Cell:
             event = hook_events.SessionStartEvent(reason=reason, previous_session_file=previous_session_file)
             await host.dispatch("session_start", event)
         if host.has("resources_discover"):
-            asked = session_events.ResourcesDiscoverEvent(
-                cwd=self.parts.base_prompt.cwd, reason="reload" if reason == "reload" else "startup"
-            )
-            await host.dispatch("resources_discover", session_merges.Discovery(event=asked))
+            await self._discover("reload" if reason == "reload" else "startup")
+
+    async def _discover(self, reason: Literal["startup", "reload"]) -> None:
+        """Adds the skills and templates that extensions name (RES-3)."""
+        parts, cwd = self.parts, self.parts.base_prompt.cwd
+        asked = session_events.ResourcesDiscoverEvent(cwd=cwd, reason=reason)
+        found: session_merges.Discovery = await parts.host.dispatch("resources_discover", session_merges.Discovery(event=asked))
+        if not found.skill_paths and not found.prompt_paths:
+            return
+        expansion, home = self.prompts.expansion, home_folder(parts.world)
+
+        def look() -> None:
+            expansion.resources = with_discovered(expansion.resources, found.skill_paths, found.prompt_paths, cwd=cwd, home=home)
+
+        await parts.world.log_files.blocking(look)
+        for each in expansion.resources.diagnostics:
+            parts.stream.publish(DiagnosticEvent(source="resources", message=each.message))
 
     async def stop(self, at_once: bool = False) -> None:
-        """Asks what runs to stop and waits for its end; `at_once` without the grace."""
+        """Asks what runs to stop and waits for its end; `at_once` without the grace.
+
+        A run that settled and now only waits for this code, a command deferred from `agent_settled`, is over.
+        """
         self.parts.ground.desk.dismiss()
         while self.flights.current is not None:
+            if self.parts.state.is_idle and is_part_of(f"run {self.flights.current.run_id}"):
+                return
             await self.flights.end(self.flights.current, at_once)
         await self.flights.exclusives.end(at_once)
 

@@ -16,13 +16,19 @@ from camshaft.actors.runtime import Runtime
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.ui_context import ExtensionUi
 from camshaft.actors.world import World
-from camshaft.kernel import estimates
+from camshaft.kernel import codec, estimates
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.estimates import ContextUsage
+from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.models import Model
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.tools import CallOutcome, Signal, callable_names
+
+if TYPE_CHECKING:
+    from camshaft.actors.replacement import Replaced
+    from camshaft.actors.session_writer import SessionWriter
+    from camshaft.kernel.forking import ForkPosition
 
 
 @attrs.define(eq=False)
@@ -151,7 +157,9 @@ class ExtensionContext:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
-_COMMAND_ONLY: Final = frozenset({"get_system_prompt_options", "navigate_tree", "wait_for_idle"})
+_COMMAND_ONLY: Final = frozenset(
+    {"fork", "get_system_prompt_options", "navigate_tree", "new_session", "reload", "switch_session", "wait_for_idle"}
+)
 """Members that wait for the run, or tear down what waits for the caller (CTXT-9)."""
 
 
@@ -190,6 +198,50 @@ class CommandContext(ExtensionContext):
     def get_system_prompt_options(self) -> PromptOptions:
         """What the system prompt is made of, without what runs change; may hold whole context files (PB-1)."""
         return self._live.prompt_options()
+
+    async def new_session(
+        self,
+        *,
+        parent_session: str | None = None,
+        setup: "Callable[[SessionWriter], Any] | None" = None,
+        with_session: "Callable[[ReplacedSessionContext], Any] | None" = None,
+    ) -> "Replaced":
+        """Goes on in a new session; `setup` writes into it before its extensions hear of it (EXT-42, EXT-43).
+
+        This context is stale afterwards, unless a handler cancelled: go on in `with_session`.
+        """
+        return await self._live.replacement.new_session(parent_session=parent_session, setup=setup, with_session=with_session)
+
+    async def fork(
+        self, entry_id: str, *, position: "ForkPosition" = "before", with_session: "Callable[[ReplacedSessionContext], Any] | None" = None
+    ) -> "Replaced":
+        """Goes on in a new session that holds the branch up to an entry. Raises CommandRefused if that cannot be (CTXT-9)."""
+        return await self._live.replacement.fork(entry_id, position=position, with_session=with_session)
+
+    async def switch_session(self, path: str, *, with_session: "Callable[[ReplacedSessionContext], Any] | None" = None) -> "Replaced":
+        """Goes on in another session file. Raises SessionFileMissing, MissingWorkingDirectory and others; this one is intact then."""
+        return await self._live.replacement.switch_session(path, with_session=with_session)
+
+    async def reload(self) -> None:
+        """Loads extensions, settings and resources anew; the last thing a command does (EXT-50). Raises CommandRefused while busy."""
+        await self._live.replacement.reload()
+
+
+@attrs.define(eq=False)
+class ReplacedSessionContext(CommandContext):
+    """What `with_session` gets: a command's context of the new session that can also send and wait (EXT-45)."""
+
+    async def send_message(
+        self, message: CustomInput | Mapping[str, Any], *, trigger_turn: bool | None = None, deliver_as: str | None = None
+    ) -> None:
+        """Sends a custom message by QUE-11; returns when the run it started, if any, has settled."""
+        sent = await self._live.send_custom(codec.python(CustomInput, message), trigger_turn=trigger_turn, deliver_as=deliver_as)
+        if sent is not None:
+            await sent.wait()
+
+    async def send_user_message(self, text: str, *, deliver_as: str | None = None, expand_prompt_templates: bool = False) -> None:
+        """Sends a user message; returns when the run it started has settled. Raises PromptRefused."""
+        await self._live.prompt(text, streaming_behavior=deliver_as, expand=expand_prompt_templates, source="extension")
 
 
 @attrs.define(eq=False)

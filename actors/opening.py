@@ -150,4 +150,9 @@ def session_file_name(header: SessionHeader) -> str:
 
 
 def _default_agent_dir(world: World) -> str:
-    return os.path.join(world.environment.get("HOME") or os.path.expanduser("~"), ".camshaft")
+    return os.path.join(home_folder(world), ".camshaft")
+
+
+def home_folder(world: World) -> str:
+    """The user's own folder."""
+    return world.environment.get("HOME") or os.path.expanduser("~")

@@ -8,7 +8,7 @@ the middle of something.
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import attrs
 
@@ -61,6 +61,18 @@ class Limits:
         return cls(**{"continuations_max": 50, "hook_deadline_s": 60.0, "watchdog_s": 30.0, **others})
 
 
+class Services(Protocol):
+    """Where the options of a conversation come from, if it is to follow files: asked at a reload and for another session."""
+
+    def check(self, cwd: str) -> None:
+        """Raises what would keep a conversation from running in `cwd`, before anything of the present one ends (EXT-44)."""
+        ...
+
+    async def renewed(self, options: "OpenOptions", reason: str) -> "OpenOptions":
+        """The options with what holds in `options.cwd` now; `reason` as in `session_start`. What they open is not looked at."""
+        ...
+
+
 @attrs.frozen(kw_only=True)
 class OpenOptions:
     """What a conversation is opened with."""
@@ -109,6 +121,8 @@ class OpenOptions:
     """Subscribed before extensions load, so that they hear what happens while the conversation opens."""
     override_cwd: bool = False
     """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
+    services: Services | None = None
+    """Asked for these options again when the session is replaced or extensions are reloaded; None: they stay as they are."""
     mode: str = "embedded"
     """How the host shows things: `tui`, `rpc`, `json`, `print` or `embedded`; extensions read it."""
     flags: Mapping[str, bool | str] = attrs.field(factory=dict)
@@ -228,6 +242,9 @@ CHECKS: Final[dict[str, Check]] = {
     "resume": _choice("report"),
     "listeners": _each(is_listener, LISTENER_EXPECTED),
     "override_cwd": _one(lambda value: isinstance(value, bool), "true or false"),
+    "services": _optional(
+        lambda value: all([callable(getattr(value, name, None)) for name in ("check", "renewed")]), "an object with check() and renewed()"
+    ),
     "mode": _one(_is_text, "a text"),
     "flags": _one(_are_flags, "a dict of flag names and values, which are true, false or a text"),
     "project_trusted": _one(lambda value: isinstance(value, bool), "true or false"),

@@ -5,7 +5,7 @@ on the caller's next line.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -23,6 +23,10 @@ from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import Annotations, CallOutcome, Namespace, RegisteredTool, ToolDefinition
+
+if TYPE_CHECKING:
+    from camshaft.actors.flights import Receipt
+    from camshaft.actors.replacement import Replacement
 
 
 @attrs.frozen(kw_only=True)
@@ -61,6 +65,21 @@ class Runtime(Protocol):
     @property
     def world(self) -> World:
         """The ports of the host."""
+        ...
+
+    @property
+    def replacement(self) -> "Replacement":
+        """What goes on in another session, or loads extensions anew."""
+        ...
+
+    async def send_custom(
+        self, message: CustomInput, *, trigger_turn: bool | None = None, deliver_as: str | None = None
+    ) -> "Receipt | None":
+        """Send a custom message by QUE-11; when it is appended at once, handlers have heard of it on return."""
+        ...
+
+    async def prompt(self, text: str, *, streaming_behavior: Any = None, expand: bool = True, source: str = "interactive") -> "Receipt":
+        """Submit a prompt and wait until the run it started has settled. Raises PromptRefused."""
         ...
 
     @property

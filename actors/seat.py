@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
+from camshaft.actors.contexts import ReplacedSessionContext
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
@@ -31,6 +32,7 @@ from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
 from camshaft.actors.registrations import Completion
+from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, Setup, WithSession
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
@@ -58,6 +60,7 @@ from camshaft.kernel.commands import (
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState
 from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged, ThinkingLevelChanged
+from camshaft.kernel.forking import NO_LEAF_TEXT, ForkPosition
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
@@ -101,10 +104,19 @@ class Seat:
     """The prompt options, and the active set, tools and resources they were made from."""
     _closed: bool = False
 
-    def __attrs_post_init__(self) -> None:
-        self._take(self._parts)
+    replacement: Replacement = attrs.field(init=False)
+    """What goes on in another session, or loads extensions anew."""
 
-    def _take(self, parts: SeatParts) -> None:
+    def __attrs_post_init__(self) -> None:
+        self.replacement = Replacement(self)
+        self.take(self._parts)
+
+    @property
+    def cell(self) -> Cell:
+        """The session and what acts on it; another one after a replacement."""
+        return self._cell
+
+    def take(self, parts: SeatParts) -> None:
         """From here on the conversation is about these parts."""
         self._parts = parts
         self._cell = cell_of(parts, self, self, self._require_open)
@@ -349,6 +361,51 @@ class Seat:
             raise PromptRefused(f"streamingBehavior {streaming_behavior!r}; expected 'steer' or 'followUp'")
         given = Given(text=text, images=tuple(images), behavior=streaming_behavior, expand=expand, source=source, command_id=command_id)
         return await self._cell.prompts.accept(given)
+
+    # -- other sessions ------------------------------------------------------------------
+
+    async def new_session(
+        self, *, parent_session: str | None = None, setup: Setup | None = None, with_session: WithSession | None = None
+    ) -> Replaced:
+        """Goes on in a new session, kept where this one is (EXT-42). Raises CommandRefused, StorageError, SelfWait."""
+        self._require_open()
+        return await self.replacement.new_session(parent_session=parent_session, setup=setup, with_session=with_session)
+
+    async def switch_session(
+        self, path: str, *, cwd_override: str | None = None, create: bool = False, with_session: WithSession | None = None
+    ) -> Replaced:
+        """Goes on in another session file; one that does not exist has to be allowed by `create`.
+
+        Raises SessionFileMissing, MissingWorkingDirectory, NotASession, SessionLocked and others; this session is intact then.
+        """
+        self._require_open()
+        return await self.replacement.switch_session(path, cwd_override=cwd_override, create=create, with_session=with_session)
+
+    async def fork(self, entry_id: str, *, position: ForkPosition = "before", with_session: WithSession | None = None) -> Replaced:
+        """Goes on in a new session that holds the branch up to an entry (SES-76). Raises CommandRefused if that cannot be."""
+        self._require_open()
+        return await self.replacement.fork(entry_id, position=position, with_session=with_session)
+
+    async def clone(self, *, with_session: WithSession | None = None) -> Replaced:
+        """Goes on in a copy of the active branch. Raises CommandRefused for a session without entries."""
+        leaf = self.state.leaf_id
+        if leaf is None:
+            raise CommandRefused(NO_LEAF_TEXT)
+        return await self.fork(leaf, position="at", with_session=with_session)
+
+    async def import_session(self, path: str, *, cwd_override: str | None = None) -> Replaced:
+        """Copies a session file beside this one's and goes on there (SES-85). Raises as `switch_session`."""
+        self._require_open()
+        return await self.replacement.import_session(path, cwd_override=cwd_override)
+
+    async def reload(self) -> None:
+        """Loads extensions, settings and resources anew (EXT-49). Raises CommandRefused while busy."""
+        self._require_open()
+        await self.replacement.reload()
+
+    def replaced_context(self, extension: str) -> ReplacedSessionContext:
+        """A context of the session of now, for what goes on after a replacement."""
+        return ReplacedSessionContext(self, self._parts.host.generation, extension, self.wait_idle)
 
     # -- queues --------------------------------------------------------------------------
 
@@ -633,6 +690,8 @@ class Seat:
     def _require_open(self) -> None:
         if self._closed:
             raise SeatClosed("the conversation was closed; open the session again")
+        if self.replacement.is_under_way:
+            raise CommandRefused(REPLACING_TEXT)
 
 
 def _queue_of(state: SessionState) -> Cleared:

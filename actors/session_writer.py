@@ -42,6 +42,11 @@ def open_writer(target: Target, world: World, *, cwd: str, agent_dir: str | None
     return SessionWriter(around, stream, _actor(log, loaded, around, stream), loaded.diagnostics)
 
 
+def borrowed_writer(session: SessionActor, around: Surroundings, stream: EventStream) -> "SessionWriter":
+    """The writable face of a session that a conversation has open; closing it changes nothing."""
+    return SessionWriter(around, stream, session, (), is_borrowed=True)
+
+
 def _actor(log: Log, loaded: Loaded, around: Surroundings, stream: EventStream) -> SessionActor:
     return SessionActor(log, around.world.clock, around.world.ids, stream, loaded_state(loaded, Settings()))
 
@@ -55,6 +60,8 @@ class SessionWriter:
     _session: SessionActor
     diagnostics: tuple[Diagnostic, ...]
     """What opening noticed: damaged lines, missing parents."""
+    _is_borrowed: bool = False
+    """The session is somebody else's, who closes it."""
 
     def __enter__(self) -> "SessionWriter":
         return self
@@ -127,6 +134,8 @@ class SessionWriter:
         once if it holds a message of the user or the assistant. Raises CommandRefused for an
         unknown id, StorageError; the writer stays where it is then, unless closing the old session failed.
         """
+        if self._is_borrowed:
+            raise CommandRefused("this session is open in a conversation; fork it there")
         extract = extract_branch(self.state.tree, leaf_id, self._around.world.ids.entry_id)
         if isinstance(extract, Rejection):
             raise CommandRefused(extract.why)
@@ -141,7 +150,8 @@ class SessionWriter:
 
     def close(self) -> None:
         """Syncs and gives the session back; for good. Idempotent. Raises StorageError if the sync fails."""
-        self._session.log.close()
+        if not self._is_borrowed:
+            self._session.log.close()
 
     def _posted(self, command: Command) -> Commit:
         commit = self._session.post(command)

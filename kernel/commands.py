@@ -14,7 +14,7 @@ from camshaft.kernel.messages import BashExecutionMessage, CustomMessage, Messag
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.records import Decision, PlannedCall, StartingMessage, WaitRecord, Way
-from camshaft.kernel.settings import QueueMode
+from camshaft.kernel.settings import QueueMode, Settings
 
 QueueName = Literal["steer", "followUp"]
 
@@ -275,6 +275,13 @@ class SetQueueMode:
 
 
 @attrs.frozen(kw_only=True)
+class UseSettings:
+    """Go on under these settings; the modes of the queues stay as they were set."""
+
+    settings: Settings
+
+
+@attrs.frozen(kw_only=True)
 class MoveLeaf:
     """Go to another entry, or to none, without writing to the session file (SES-37, SES-38).
 
@@ -327,4 +334,5 @@ Command = (
     | SelectTools
     | SetQueueMode
     | MoveLeaf
+    | UseSettings
 )

@@ -229,6 +229,19 @@ class SessionInfoChanged:
 
 
 @attrs.frozen(kw_only=True)
+class SessionReplaced:
+    """The conversation goes on in another session, or with its extensions loaded anew: what was shown is to be read again."""
+
+    type: ClassVar[str] = "session_replaced"
+    reason: Literal["new", "resume", "fork", "reload"]
+    """`reload`: the same session."""
+    session_id: str
+    session_file: str | None = None
+    """Whether it exists yet or not; None in memory."""
+    previous_session_file: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class ThinkingLevelChanged:
     """The effective thinking level changed."""
 
@@ -333,6 +346,7 @@ Event = (
     | SummarizationRetryAttemptStart
     | SummarizationRetryFinished
     | SessionInfoChanged
+    | SessionReplaced
     | ThinkingLevelChanged
     | ExtensionErrorEvent
     | DialogOpened

@@ -284,6 +284,8 @@ class Operation(Enum):
     ABORT = "abort"
     COMPACT = "manual compaction"
     NAVIGATE = "tree navigation"
+    RELOAD = "reload"
+    REPLACE = "new session, resume, fork, import"
 
 
 class Verdict(Enum):
@@ -316,6 +318,8 @@ ADMISSION: Final[Mapping[tuple[Operation, Activity], Verdict]] = {
     **_cells(Operation.CUSTOM_QUIET, _V.NOW, _V.HOLD, _V.HOLD, _V.NOW, _V.NOW),
     **_cells(Operation.CUSTOM_TRIGGER, _V.START, _V.QUEUE, _V.QUEUE, _V.DEFER, _V.REFUSE),
     **_cells(Operation.SHELL, _V.NOW, _V.HOLD, _V.HOLD, _V.NOW, _V.NOW),
+    **_cells(Operation.RELOAD, _V.NOW, _V.REFUSE, _V.REFUSE, _V.DEFER, _V.REFUSE),
+    **_cells(Operation.REPLACE, _V.NOW, _V.END_RUN, _V.END_RUN, _V.DEFER, _V.END_RUN),
     **_cells(Operation.ABORT, _V.NOTHING, _V.NOW, _V.NOW, _V.NOTHING, _V.NOW),
     **_cells(Operation.COMPACT, _V.NOW, _V.END_RUN, _V.END_RUN, _V.END_RUN, _V.REFUSE),
     **_cells(Operation.NAVIGATE, _V.NOW, _V.REFUSE, _V.REFUSE, _V.REFUSE, _V.REFUSE),

@@ -65,6 +65,7 @@ from camshaft.kernel.commands import (
     SetQueueMode,
     Take,
     Unclaim,
+    UseSettings,
 )
 from camshaft.kernel.compaction import compaction_entry
 from camshaft.kernel.entries import (
@@ -282,6 +283,7 @@ class Commit:
     """The queues from now on; None: unchanged."""
     live: Live | None = None
     selection: Selection | None = None
+    settings: Settings | None = None
     leaf: int | None = None
     """Position of the new leaf, if `moved`."""
     moved: bool = False
@@ -326,6 +328,8 @@ def decide(state: SessionState, command: Command, stamps: Stamps) -> Commit | Re
             return _decide_queue(state, command, stamps)
         case MoveLeaf():
             return _decide_leaf(state, command, stamps)
+        case UseSettings(settings=settings):
+            return NOTHING if settings == state.settings else Commit(settings=settings)
         case _:
             return _decide_run(state, command, stamps)
 
@@ -339,6 +343,8 @@ def evolve(state: SessionState, commit: Commit) -> SessionState:
         changes["live"] = commit.live
     if commit.selection is not None:
         changes["selection"] = commit.selection
+    if commit.settings is not None:
+        changes["settings"] = commit.settings
     if commit.moved:
         changes["projection"] = project(state.tree, commit.leaf)
     if commit.entries:

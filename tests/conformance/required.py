@@ -26,15 +26,19 @@ EXCEPTED: Final = ("hooks-policies-session-before",)
 
 FROM_SESSION: Final = (
     "session-append-message",
+    "session-fork-at-labels",
+    "session-fork-cancel-and-invalid",
     "session-load-error",
     "session-malformed-lines",
     "session-migrate-v2",
     "session-not-a-session",
+    "session-reload",
     "session-resume",
     "session-resume-model-from-message",
     "session-resume-tools",
+    "session-switch-cancel",
 )
-"""What is required of the topic `session`; the rest of it needs session replacement or reload."""
+"""What is required of the topic `session`; the rest of it needs tree navigation."""
 
 REQUIRED: Final = (
     "abort-aborted-message-next-prompt",
@@ -118,13 +122,17 @@ REQUIRED: Final = (
     "retry-not-retryable-quota",
     "retry-partial-content-error",
     "session-append-message",
+    "session-fork-at-labels",
+    "session-fork-cancel-and-invalid",
     "session-load-error",
     "session-malformed-lines",
     "session-migrate-v2",
     "session-not-a-session",
+    "session-reload",
     "session-resume",
     "session-resume-model-from-message",
     "session-resume-tools",
+    "session-switch-cancel",
     "system-custom-section-overrides",
     "system-default-prompt",
     "system-options-guidelines",

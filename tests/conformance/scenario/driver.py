@@ -36,7 +36,7 @@ RUN_S: Final = 30
 VIRTUAL_RUN_S: Final = 3600
 """The same on the virtual clock, where waiting costs nothing."""
 
-UNSHOWN: Final = frozenset({"diagnostic"})
+UNSHOWN: Final = frozenset({"diagnostic", "session_replaced"})
 """Events of ours that the recorded runs do not have."""
 
 LOADED: Final = "(load)"
