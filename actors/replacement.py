@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, Protocol
 import attrs
 import trio
 
-from camshaft.actors.actor import Failure, guard, refuse_self_wait
+from camshaft.actors.actor import Failure, Outcome, guard, refuse_self_wait
 from camshaft.actors.assembly import assembled, effective_cwd, reassembled
 from camshaft.actors.cell import Cell
 from camshaft.actors.contexts import ReplacedSessionContext
@@ -51,6 +51,9 @@ Setup = Callable[[SessionWriter], Any]
 """Writes into the new session before its extensions hear of it; sync or async."""
 WithSession = Callable[[ReplacedSessionContext], Any]
 """Goes on in the new session; sync or async."""
+
+SETUP_S: Final = 60.0
+"""Time for `setup`: nobody can use the conversation meanwhile."""
 
 RUNNING_TEXT: Final = "Wait for the current response to finish before reloading."
 COMPACTING_TEXT: Final = "Wait for compaction to finish before reloading."
@@ -277,11 +280,17 @@ class Replacement:
         if isinstance(made, Failure):
             await self._cell.start("reload")
             raise made.error
-        try:
-            if swap.setup is not None:
-                await _called(swap.setup, borrowed_writer(self._parts.session, self._surroundings, self._parts.stream))
-        finally:
-            await self._cell.start(swap.reason, old.session.log.path)
+        outcome = None if swap.setup is None else await self._set_up(swap.setup)
+        await self._cell.start(swap.reason, old.session.log.path)
+        if isinstance(outcome, Failure):
+            raise outcome.error
+
+    async def _set_up(self, setup: Setup) -> Outcome[Any]:
+        """The session begins all the same if `setup` fails, or does not come to an end."""
+        writer = borrowed_writer(self._parts.session, self._surroundings, self._parts.stream)
+        with trio.CancelScope(shield=True), trio.move_on_after(SETUP_S):
+            return await guard(setup, writer)
+        return Failure(TimeoutError(f"setup of the new session took more than {SETUP_S:g} s and was ended"))
 
     async def _leave(self, reason: Reason, file: str | None) -> None:
         """The old session settles and its extensions hear of the end; nothing of their generation works afterwards."""
