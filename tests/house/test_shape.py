@@ -17,6 +17,7 @@ ABSTRACT: Final = {"Protocol", "Generic", "Enum", "StrEnum", "IntEnum", "NamedTu
 INHERITS: Final = {
     ("kernel/persistent.py", "dict"): "encoders and isinstance must take a FrozenDict for a dict",
     ("actors/contexts.py", "ExtensionContext"): "an editor must see every member of a tool's and a command's context",
+    ("actors/contexts.py", "CommandContext"): "as above, for what a replaced session hands on",
     ("kernel/codec.py", "Struct"): "msgspec decodes into subclasses of its Struct",
     ("kernel/view.py", "Sequence"): "everybody must take a view for the sequence that it is",
     ("kernel/session_file.py", "Struct"): "msgspec decodes into subclasses of its Struct",
