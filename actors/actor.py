@@ -215,7 +215,7 @@ class _Slot:
     """One piece of foreign code running in limbo's nursery, and its answer."""
 
     outcome: Outcome[Any] | None = None
-    done: trio.Event = attrs.field(factory=trio.Event)
+    has_ended: bool = False
 
 
 @attrs.define(eq=False)
@@ -235,12 +235,12 @@ class Limbo:
         slot = _Slot()
         self._nursery.start_soon(self._serve, name, slot, bounds, call, args)
         try:
-            with bounds.patience:
-                await slot.done.wait()
+            await bounds.wait(slot)
         except trio.Cancelled:
             bounds.scope.cancel()
-            with trio.move_on_after(KILL_AFTER_S, shield=True):
-                await slot.done.wait()
+            bounds.end_after(0)
+            with trio.CancelScope(shield=True):
+                await bounds.wait(slot)
             if slot.outcome is None:
                 self.abandoned.append(name)
             raise
@@ -255,17 +255,22 @@ class Limbo:
         finally:
             if name in self.abandoned:
                 self.abandoned.remove(name)
-            slot.done.set()
+            slot.has_ended = True
+            bounds.stir()
 
 
 @attrs.define(eq=False)
 class Bounds:
-    """How long foreign code may go on: its scope, and the patience of who waits for it."""
+    """How long foreign code may go on: its scope, and the patience of who waits for it, which ends KILL_AFTER_S later.
+
+    While there is no end in sight the wait has no scope of its own: a scope costs as much as most handlers.
+    """
 
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    patience: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     _asked_at: float = math.inf
     _limit_at: float = math.inf
+    _stirred: trio.Event | None = None
+    """While somebody waits: set when the code ended, or its end was moved."""
 
     def end_after(self, grace_s: float) -> None:
         """Cancel the scope after `grace_s`; stop waiting KILL_AFTER_S later. An earlier end stays."""
@@ -278,6 +283,23 @@ class Bounds:
         self._apply()
 
     def _apply(self) -> None:
-        at = min(self._asked_at, self._limit_at)
-        self.scope.deadline = at
-        self.patience.deadline = at + KILL_AFTER_S
+        self.scope.deadline = min(self._asked_at, self._limit_at)
+        self.stir()
+
+    def stir(self) -> None:
+        """Whoever waits looks again."""
+        if self._stirred is not None:
+            self._stirred.set()
+
+    async def wait(self, slot: _Slot) -> None:
+        """Returns when the code ended or patience did."""
+        while not slot.has_ended:
+            end = min(self._asked_at, self._limit_at)
+            self._stirred = trio.Event()
+            if end == math.inf:
+                await self._stirred.wait()
+                continue
+            with trio.move_on_at(end + KILL_AFTER_S) as patience:
+                await self._stirred.wait()
+            if patience.cancelled_caught:
+                return

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bench import bodies, kernels, sessions
+from bench import bodies, hooks, kernels, sessions
 from camshaft.actors.api import decode_message
 from camshaft.actors.host import Seat, open_kernel
 from camshaft.extensions_std.providers.scripted import assistant
@@ -141,6 +141,11 @@ async def body(_folder: Path, count: str) -> Fields:
     return bodies.measure(int(count))
 
 
+async def hook_costs(folder: Path, repeats: str = "30") -> Fields:
+    """Hooks that nobody handles, and handlers that do nothing; in pairs."""
+    return await hooks.measure(folder, int(repeats))
+
+
 async def session(_folder: Path, out: str, count: str) -> Fields:
     """Writes a session file with `count` entries."""
     sessions.write_session(Path(out), sessions.tool_conversation(int(count)))
@@ -155,6 +160,7 @@ CASES: Final[dict[str, Callable[..., Awaitable[Fields]]]] = {
     "idle": idle,
     "body": body,
     "start": start,
+    "hooks": hook_costs,
     "session": session,
 }
 

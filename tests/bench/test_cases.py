@@ -39,6 +39,15 @@ def test_a_case_prints_one_line_with_its_fields(call: str, fields: set[str]) -> 
 
 
 @pytest.mark.slow
+def test_the_cost_of_hooks_is_measured_in_pairs() -> None:
+    line = _bench("hooks", "2")
+
+    costs = {"unhandled_turn_percent", "unhandled_item_us", "sync_item_us", "async_item_us"}
+    assert line.keys() == {"case", "args", "turn_ms", "item_us", *costs}
+    assert line["turn_ms"] > 0 and line["item_us"] > 0
+
+
+@pytest.mark.slow
 def test_a_file_that_is_loaded_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "session.jsonl"
     _bench("session", str(file), "12")
