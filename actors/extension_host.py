@@ -18,13 +18,13 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Abandoned, Cut, Failure, Outcome, Value, apart, guard, guard_now, is_awaitable
+from camshaft.actors.actor import Cut, Failure, Value, apart, guard, guard_now, is_awaitable
 from camshaft.actors.bus import EventBus, Subscription
 from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.generation import Checked, Generation
 from camshaft.actors.loading import LoadError, LoadWarning
-from camshaft.actors.oversight import Oversight, Task
+from camshaft.actors.oversight import Forced, Oversight, Task
 from camshaft.actors.places import place_of
 from camshaft.actors.registering import read_completions
 from camshaft.actors.registrations import Command, Completion, Extension, Handler
@@ -173,7 +173,7 @@ class ExtensionHost:
         await self.oversight.end()
         await self.drained()
 
-    async def _call(self, extension: Extension, handler: Handler, event: Any) -> Outcome[Any] | Abandoned | None:
+    async def _call(self, extension: Extension, handler: Handler, event: Any) -> Value[Any] | Failure | Forced | None:
         """A sync handler is just called, an async one is overseen; None for one that was withdrawn meanwhile."""
         if self.oversight.quarantined:
             why = self.oversight.standing(extension).quarantined
@@ -198,12 +198,11 @@ class ExtensionHost:
         closed = row.fail_closed if handler.fail_closed else None
         if isinstance(outcome, Failure):
             return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, outcome))
-        if isinstance(outcome, Cut | Abandoned):
-            text, is_strike = self.oversight.why_cut(outcome, self._run_signal)
-            self.report(extension.path, row.name, text)
-            if is_strike:
+        if isinstance(outcome, Forced):
+            self.report(extension.path, row.name, outcome.text)
+            if outcome.is_strike:
                 self._strike(extension, handler, row.name)
-            return (closed or row.on_cut or row.on_raise)(subject, event, text, now)
+            return (closed or row.on_cut or row.on_raise)(subject, event, outcome.text, now)
         result = outcome.value
         if result is not None and row.result is not None:
             read = guard_now(codec.python, row.result, result)

@@ -24,7 +24,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Abandoned, Bounds, Failure, Limbo, Outcome, Value, apart
+from camshaft.actors.actor import Abandoned, Bounds, Cut, Failure, Limbo, Value, apart
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.generation import Generation
 from camshaft.actors.options import Limits
@@ -53,6 +53,16 @@ class Task:
     arguments: tuple[Any, ...]
     crashed: Callable[[Extension, "Task", Failure], None]
     """Tells the host."""
+
+
+@attrs.frozen
+class Forced:
+    """A handler was ended by force, or left behind; it gave no value."""
+
+    text: str
+    """Why, for people."""
+    is_strike: bool
+    """Not so if an abort ended it and it ended."""
 
 
 @attrs.define(eq=False)
@@ -85,26 +95,24 @@ class Oversight:
             found = self._standings[extension] = Standing(extension.path, self._generation, self.limits.extension_actions_max)
         return found
 
-    async def run(self, extension: Extension, hook: str, awaitable: Any, signal: AbortSignal | None) -> Outcome[Any] | Abandoned:
-        """The outcome of an async handler that was called: a value, a failure, or that it was ended by force."""
+    async def run(self, extension: Extension, hook: str, awaitable: Any, signal: AbortSignal | None) -> Value[Any] | Failure | Forced:
+        """The outcome of an async handler that was called; `signal` is that of the run it is part of."""
         name = f"{hook} handler of {extension.path}"
         with (signal or AbortSignal(None)).bounded() as bounds:
             lease = Lease(bounds, self.limits.hook_deadline_s)
             try:
-                return await self.limbo.run(name, _leased, lease, awaitable, bounds=bounds)
+                outcome = await self.limbo.run(name, _leased, lease, awaitable, bounds=bounds)
             except trio.Cancelled:
                 self.interrupted = (extension.path, hook)
                 raise
-
-    def why_cut(self, outcome: Any, signal: AbortSignal | None) -> tuple[str, bool]:
-        """What to say of a handler that was ended by force, and whether that is a strike: not so if an abort ended it."""
+        if not isinstance(outcome, Cut | Abandoned):
+            return outcome
         is_aborted = signal is not None and signal.cancelled
-        if is_aborted:
-            why = "because an abort was requested and it did not stop"
-        else:
-            why = f"because it did not end within {self.limits.hook_deadline_s:g} s"
+        limit_s = self.limits.hook_deadline_s
+        why = "the kernel ends" if limit_s is None else f"it did not end within {limit_s:g} s"
+        why = "an abort was requested and it did not stop" if is_aborted else why
         left = "; it ignores that and goes on, and nothing it does counts any more" if isinstance(outcome, Abandoned) else ""
-        return f"the handler was ended by force, {why}{left}", bool(left) or not is_aborted
+        return Forced(f"the handler was ended by force, because {why}{left}", is_strike=bool(left) or not is_aborted)
 
     # -- strikes -------------------------------------------------------------------------
 

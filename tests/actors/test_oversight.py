@@ -1,4 +1,4 @@
-"""What keeps an extension from holding or hurting a conversation: clocks, strikes, closed gates, tasks, the watchdog."""
+"""What keeps an extension from holding or hurting a conversation: clocks, strikes, closed gates, leaving, the watchdog."""
 
 import logging
 from typing import Any
@@ -6,13 +6,10 @@ from typing import Any
 import pytest
 import trio
 
-from camshaft.actors.actor import KILL_AFTER_S
-from camshaft.actors.generation import StaleContext
 from camshaft.actors.host import Limits, WatchedUi
-from camshaft.actors.oversight import TASKS_MAX, TooManyTasks
-from camshaft.extensions_std.providers.scripted import assistant, tool_call
+from camshaft.extensions_std.providers.scripted import Hang, assistant, tool_call
 from camshaft.kernel.hook_events import ToolCallResult
-from tests.actors.running import Running, handling, opened, results, said, simulate, tool
+from tests.actors.running import Running, handling, opened, results, simulate, tool
 
 OK = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -164,6 +161,29 @@ def test_a_handler_that_is_ended_by_an_abort_has_no_strike() -> None:
     assert simulate(aborted) == ((), ["the handler was ended by force, because an abort was requested and it did not stop"])
 
 
+def test_a_handler_that_outlives_its_run_is_ended_by_the_abort_of_that_run() -> None:
+    async def hangs(_event: Any, _ctx: Any) -> None:
+        await trio.sleep_forever()
+
+    def setup(api: Any) -> None:
+        api.on("session_info_changed", hangs)
+        api.on("agent_start", lambda *_: api.set_session_name("name"))
+
+    async def aborted() -> tuple[bool, list[tuple[str, str, str]]]:
+        async with opened([assistant("done")], setup, tools=[tool(execute)], limits=Limits(abort_grace_s=30)) as running:
+            running.provider.set_responses([[Hang()]])
+            await running.seat.submit("go")
+            await trio.sleep(1)
+            await running.seat.abort()
+            idle = running.seat.is_idle
+            await trio.sleep(60)
+            return idle, reported(running)
+        raise AssertionError
+
+    text = "the handler was ended by force, because an abort was requested and it did not stop"
+    assert simulate(aborted) == (True, [("<inline:x0>", "session_info_changed", text)])
+
+
 # -- gates -------------------------------------------------------------------------------
 
 
@@ -207,137 +227,6 @@ def test_a_handler_that_fails_closed_closes_when_it_runs_out_of_time() -> None:
         raise AssertionError
 
     assert simulate(asked) == "handled"
-
-
-# -- tasks -------------------------------------------------------------------------------
-
-
-def starting(*tasks: Any, also: Any = None) -> Any:
-    """A setup that starts tasks when the session starts."""
-
-    def setup(api: Any) -> None:
-        def start(_event: Any, ctx: Any) -> None:
-            for task in tasks:
-                ctx.start_task(task, api, ctx)
-
-        api.on("session_start", start)
-        if also is not None:
-            api.on("session_shutdown", also)
-
-    return setup
-
-
-@pytest.mark.rule("EXT-23", "EXT-48")
-def test_a_task_runs_beside_everything_and_is_cancelled_after_the_shutdown_handlers() -> None:
-    told: list[str] = []
-
-    async def ticks(api: Any, _ctx: Any) -> None:
-        try:
-            while True:
-                api.append_entry("tick")
-                await trio.sleep(10)
-        finally:
-            told.append("task ended")
-
-    async def leaving(_event: Any, _ctx: Any) -> None:
-        await trio.sleep(1)
-        told.append("shutdown handled")
-
-    async def ran() -> tuple[int, list[Any]]:
-        async with opened([], starting(ticks, also=leaving)) as running:
-            await trio.sleep(35)
-            ticked = [entry for entry in running.seat.state.tree.entries() if getattr(entry, "custom_type", None) == "tick"]
-            await running.seat.close()
-            return len(ticked), running.errors()
-        raise AssertionError
-
-    assert simulate(ran) == (4, [])
-    assert told == ["shutdown handled", "task ended"]
-
-
-@pytest.mark.rule("ERR-8", "A28")
-def test_a_task_that_crashes_is_reported_and_nobody_elses_affair() -> None:
-    async def crashes(_api: Any, _ctx: Any) -> None:
-        await trio.sleep(1)
-        raise ExceptionGroup("one", [ValueError("bad")])
-
-    async def ran() -> tuple[list[tuple[str, str, str]], list[tuple[str | None, str]]]:
-        async with opened([assistant("done")], starting(crashes)) as running:
-            await trio.sleep(2)
-            await running.seat.prompt("go")
-            return running.errors(), said(running.seat.context_messages)
-        raise AssertionError
-
-    assert simulate(ran) == ([("<inline:x0>", "task", "bad")], [("user", "go"), ("assistant", "done")])
-
-
-@pytest.mark.rule("A28", "ERR-2")
-def test_a_task_that_will_not_end_is_left_behind_and_its_context_is_stale() -> None:
-    stale: list[str] = []
-
-    async def stubborn(api: Any, ctx: Any) -> None:
-        with trio.CancelScope(shield=True):
-            await trio.sleep(3600)
-        for use in (ctx.is_idle, lambda: api.append_entry("late"), lambda: ctx.start_task(execute)):
-            with pytest.raises(StaleContext) as caught:
-                use()
-            stale.append(type(caught.value).__name__)
-        raise ValueError("bad")
-
-    async def ran() -> tuple[float, tuple[str, ...], list[Any]]:
-        async with opened([], starting(stubborn)) as running:
-            await trio.sleep(1)
-            begun = trio.current_time()
-            await running.seat.close()
-            return trio.current_time() - begun, running.kernel.abandoned, running.errors()
-        raise AssertionError
-
-    assert simulate(ran) == (KILL_AFTER_S, ("task of <inline:x0>",), [])
-    assert stale == ["StaleContext"] * 3
-
-
-@pytest.mark.rule("EXT-48", "API-27")
-def test_an_async_listener_of_the_bus_ends_with_its_generation() -> None:
-    ended: list[str] = []
-
-    async def listens(_value: Any) -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            ended.append("listener")
-
-    def setup(api: Any) -> None:
-        api.events.on("channel", listens)
-        api.on("session_start", lambda *_: api.events.emit("channel"))
-
-    async def ran() -> tuple[list[Any], int]:
-        async with opened([], setup) as running:
-            await running.seat.close()
-            return running.errors(), len(running.kernel._nursery.child_tasks)
-        raise AssertionError
-
-    assert simulate(ran) == ([], 0)
-    assert ended == ["listener"]
-
-
-def test_tasks_without_end_are_refused_at_a_limit() -> None:
-    refused: list[str] = []
-
-    def start(_event: Any, ctx: Any) -> None:
-        for _ in range(TASKS_MAX):
-            ctx.start_task(trio.sleep_forever)
-        with pytest.raises(TooManyTasks) as caught:
-            ctx.start_task(trio.sleep_forever)
-        refused.append(str(caught.value))
-
-    async def ran() -> int:
-        async with opened([], handling("session_start", start)) as running:
-            await running.seat.close()
-            return len(running.kernel._nursery.child_tasks)
-        raise AssertionError
-
-    assert simulate(ran) == 0
-    assert refused == ['Extension "<inline:x0>" has 100 tasks; no more are started until one of them ends']
 
 
 # -- leaving -----------------------------------------------------------------------------
