@@ -102,6 +102,8 @@ async def session_named(world: World, places: SessionPlaces, beginning: str) -> 
 
     Those of the working directory come first, then all others.
     """
+    if not beginning:
+        return None
     files = world.files
     here = await session_files(files, places.folder)
     found = await _best(files, here, places, beginning, only_here=True)

@@ -37,6 +37,7 @@ class Arguments:
     continue_: bool = False
     session: str | None = None
     session_id: str | None = None
+    fork: str | None = None
     session_dir: str | None = None
     no_session: bool = False
     name: str | None = None
@@ -123,6 +124,7 @@ _VALUES: Final[Mapping[str, str]] = {
     "--thinking": "thinking",
     "--session": "session",
     "--session-id": "session_id",
+    "--fork": "fork",
     "--session-dir": "session_dir",
     "--name": "name",
     "--system-prompt": "system_prompt",
@@ -185,7 +187,9 @@ def _faults_of_mode(mode: str | None) -> list[str]:
 def _faults_of_session(given: Mapping[str, Any]) -> list[str]:
     faults = []
     ways = [field for field in ("session", "continue_", "session_id", "no_session") if field in given]
-    if len(ways) > 1:
+    if "fork" in given:
+        faults += [f"--fork cannot be combined with {_written(other)}" for other in ways if other != "session_id"]
+    elif len(ways) > 1:
         first = "session_id" if "session_id" in ways else ways[0]
         faults += [f"{_written(first)} cannot be combined with {_written(other)}" for other in ways if other != first]
     id = given.get("session_id")

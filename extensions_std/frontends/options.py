@@ -21,6 +21,7 @@ OPTIONS = (
     (("--continue", "-c"), None, "go on with the newest session of this folder"),
     (("--session",), "PATH|ID", "go on with this session: a path, an id, or the beginning of an id"),
     (("--session-id",), "ID", "open the session with exactly this id, or create it"),
+    (("--fork",), "PATH|ID", "go on with a copy of this session, of any folder, in a new session of this one"),
     (("--session-dir",), "DIR", "where session files are"),
     (("--no-session",), None, "keep the session in memory only"),
     (("--name", "-n"), "NAME", "name of the session"),

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
+import trio
 
 from camshaft.actors.api import Provider, World
 from camshaft.actors.host import (
+    CamshaftError,
     ExtensionSource,
     FoundContext,
     GivenTexts,
@@ -21,6 +23,7 @@ from camshaft.actors.host import (
     TrustResolver,
     context_files,
     discover,
+    session_places,
     settings_files,
     system_texts,
     trust_store,
@@ -85,8 +88,13 @@ def job_of(arguments: Arguments, world: World, *, is_terminal: bool) -> Job:
         raise StartupFailed("The working directory does not exist any more; change to one that does") from None
     if is_terminal and not prompts and not arguments.print_ and arguments.mode != "json":
         raise StartupFailed(NOT_INTERACTIVE)
+    options = options_of(start)
+    try:
+        options = attrs.evolve(options, session=trio.run(sessions.made, start.chosen, world))
+    except CamshaftError as error:
+        raise StartupFailed(str(error)) from None
     return Job(
-        options=options_of(start),
+        options=options,
         prompts=prompts,
         mode=arguments.mode or "text",
         is_live=arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty()),
@@ -134,8 +142,8 @@ def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
     """
     environment, agent_dir = world.environment, agent_dir_of(world.environment)
     found = settings_files(agent_dir, cwd, trusted=False)
-    where = sessions.places(arguments, environment, found.session_dir, agent_dir, cwd)
-    chosen = sessions.choose(arguments, where)
+    where = session_places(arguments.session_dir, environment, found.session_dir, agent_dir, cwd)
+    chosen = trio.run(sessions.choose, arguments, where, world)
     if chosen.cwd != cwd:
         found = settings_files(agent_dir, chosen.cwd, trusted=False)
     trust = TrustResolver(

@@ -127,7 +127,9 @@ async def test_an_exact_id_is_the_first_of_the_working_directory(tmp_path: Path,
 
 
 @pytest.mark.rule("SES-70")
-@pytest.mark.parametrize(("beginning", "file"), [("abc", "two.jsonl"), ("ab", "three.jsonl"), ("abcd", "one.jsonl"), ("b", None)])
+@pytest.mark.parametrize(
+    ("beginning", "file"), [("abc", "two.jsonl"), ("ab", "three.jsonl"), ("abcd", "one.jsonl"), ("b", None), ("", None)]
+)
 async def test_an_exact_id_goes_before_the_latest_that_begins_so(tmp_path: Path, real: World, beginning: str, file: str | None) -> None:
     session(tmp_path / "one.jsonl", "abcd", at_s=900, said_ms=2)
     session(tmp_path / "two.jsonl", "abc", said_ms=1)

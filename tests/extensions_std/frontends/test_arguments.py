@@ -49,6 +49,10 @@ REFUSED: list[tuple[list[str], list[str]]] = [
         ["--session-id", "a", "--session", "x", "-c"],
         [f"--session-id cannot be combined with {other}" for other in ("--session", "--continue")],
     ),
+    (
+        ["--fork", "a", "--session", "x", "-c", "--no-session", "--session-id", "b"],
+        [f"--fork cannot be combined with {other}" for other in ("--session", "--continue", "--no-session")],
+    ),
     (["-t", "a,+b"], ["--tools: tool names cannot be mixed with +name or -name entries"]),
     (["-t", "+a,-b*"], ["--tools: +name and -name entries take exact tool names, not patterns: -b*"]),
     (["--demo-project", "x"], ["--demo-project requires --demo"]),

@@ -1,5 +1,6 @@
 """What bad input gets: exit code, the parts of the message a person needs, files as they were, no traceback."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +34,7 @@ class Row:
 ROWS: Final = (
     Row(name="unknown option", arguments=("--nix", "hi"), says=("Error: Unknown option: --nix",)),
     Row(name="unknown options", arguments=("--nix", "-z", "hi"), says=("Error: Unknown options: --nix, -z",)),
-    Row(name="option of a later version", arguments=("--fork", "x"), says=("Error: Unknown option: --fork",)),
+    Row(name="option of a later version", arguments=("--resume", "x"), says=("Error: Unknown option: --resume",)),
     Row(name="value missing", arguments=("hi", "--model"), says=("Error: Unknown option: --model",)),
     Row(name="mode missing", arguments=("hi", "--mode"), says=("Error: --mode requires text or json",)),
     Row(name="bad mode", arguments=("--mode", "x"), says=('Error: Invalid mode "x". Valid values: text, json',)),
@@ -50,6 +51,7 @@ ROWS: Final = (
     Row(name="no key", arguments=("--model", "openai/gpt-4o", "hi"), says=("Error: No API key found for openai", "OPENAI_API_KEY")),
     Row(name="missing file", arguments=("@nix.txt", "hi"), says=("Error: File not found: {project}/nix.txt",)),
     Row(name="folder as file", arguments=("@.", "hi"), says=("Error: Cannot read file: {project}: ",)),
+    Row(name="unknown session to copy", arguments=("--fork", "x", "hi"), says=("Error: No session found matching 'x'",)),
     Row(name="unknown session", arguments=("--session", "nix", "hi"), says=("Error: No session found matching 'nix'",)),
     Row(
         name="session without header",
@@ -294,6 +296,23 @@ async def test_a_session_of_another_folder_is_named_but_not_opened(where: Place)
 
     assert ended.code == 1
     assert f"Session found in different project: {other}" in ended.err and f"--session {path}" in ended.err
+
+
+@pytest.mark.rule("CLI-7", "SES-83")
+async def test_a_session_of_another_folder_goes_on_here_in_a_copy(where: Place) -> None:
+    other = where.home / "other"
+    other.mkdir()
+    path = where.write(".camshaft/sessions/--other--/s.jsonl", HEADER % other)
+    before = path.read_bytes()
+
+    async with serving(where, says("Here.")):
+        ended = await camshaft(where, "--fork", "0a", "hi")
+
+    assert (ended.code, ended.out) == (0, "Here.\n"), ended.err
+    (copy,) = [each for each in where.session_files() if each != path]
+    header = json.loads(copy.read_text(encoding="utf-8").splitlines()[0])
+    assert (header["cwd"], header["parentSession"]) == (str(where.project), str(path))
+    assert path.read_bytes() == before
 
 
 def _filler(where: Place) -> Callable[[str], str]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from camshaft.actors.api import Model, freeze
-from camshaft.actors.host import InvalidSetting, MemorySession, NewSession, OpenSession, session_folder
+from camshaft.actors.host import CommandRefused, InvalidSetting, MemorySession, NewSession, OpenSession, SessionPlaces, real_world
 from camshaft.extensions_std.frontends import model_choice, sessions
-from camshaft.extensions_std.frontends.arguments import Arguments, parse
+from camshaft.extensions_std.frontends.arguments import parse
 from camshaft.extensions_std.frontends.file_arguments import Prompt, prompts_of
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.providers.scripted import ScriptedProvider
@@ -22,73 +22,97 @@ CWD = "/place"
 # -- sessions ----------------------------------------------------------------------------
 
 
-def test_the_folder_is_that_of_the_option_then_the_variable_then_the_setting(tmp_path: Path) -> None:
-    variable = {"CAMSHAFT_SESSION_DIR": "/variable"}
-
-    folders = [
-        sessions.places(Arguments(session_dir="given"), variable, "setting", "/agent", CWD).folder,
-        sessions.places(Arguments(), variable, "setting", "/agent", CWD).folder,
-        sessions.places(Arguments(), {}, "setting", "/agent", CWD).folder,
-        sessions.places(Arguments(), {}, None, "/agent", CWD).folder,
-    ]
-
-    assert folders == ["/place/given", "/variable", "/place/setting", session_folder("/agent", CWD)]
+async def chosen(folder: Path, *words: str, is_default: bool = False) -> sessions.Chosen:
+    where = SessionPlaces(cwd=CWD, folder=str(folder), is_default=is_default, root=None)
+    return await sessions.choose(parse(list(words)), where, real_world())
 
 
-def test_the_newest_session_of_the_folder_goes_on_and_others_are_passed_over(tmp_path: Path) -> None:
-    for age_s, (name, cwd) in enumerate([("a.jsonl", CWD), ("b.jsonl", CWD), ("c.jsonl", "/other"), ("d.jsonl", None), ("e.txt", CWD)]):
-        _session(tmp_path / name, id=name[0], cwd=cwd, at_s=100 + age_s)
-    (tmp_path / "f.jsonl").write_text("no header\n", encoding="utf-8")
+async def test_the_newest_session_of_the_folder_goes_on_in_this_directory(tmp_path: Path) -> None:
+    _session(tmp_path / "a.jsonl", id="a", at_s=1)
+    _session(tmp_path / "b.jsonl", id="b", at_s=2)
+    _session(tmp_path / "c.jsonl", id="c", cwd="/other", at_s=3)
 
-    chosen = sessions.choose(parse(["-c"]), _places(tmp_path))
+    found = await chosen(tmp_path, "-c")
 
-    assert (chosen.target, chosen.override_cwd) == (OpenSession(path=str(tmp_path / "b.jsonl")), True)
-
-
-def test_a_session_without_directory_counts_in_the_default_folder_only(tmp_path: Path) -> None:
-    _session(tmp_path / "a.jsonl", id="a", cwd=None)
-
-    here = sessions.choose(parse(["-c"]), _places(tmp_path, is_default=True))
-    elsewhere = sessions.choose(parse(["-c"]), _places(tmp_path))
-
-    assert here.target == OpenSession(path=str(tmp_path / "a.jsonl"))
-    assert elsewhere.target == NewSession(directory=str(tmp_path))
+    assert (found.target, found.cwd, found.override_cwd) == (OpenSession(path=str(tmp_path / "b.jsonl")), CWD, True)
+    assert (await chosen(tmp_path / "none", "-c")).target == NewSession(directory=str(tmp_path / "none"))
 
 
-@pytest.mark.parametrize(("given", "file"), [("abc", "two.jsonl"), ("ab", "three.jsonl"), ("abcd", "one.jsonl")])
-def test_an_exact_id_goes_before_the_newest_that_begins_so(tmp_path: Path, given: str, file: str) -> None:
-    _session(tmp_path / "one.jsonl", id="abcd", at_s=2)
-    _session(tmp_path / "two.jsonl", id="abc", at_s=1)
-    _session(tmp_path / "three.jsonl", id="abx", at_s=3)
-
-    chosen = sessions.choose(parse(["--session", given]), _places(tmp_path))
-
-    assert chosen.target == OpenSession(path=str(tmp_path / file))
-
-
-def test_a_path_is_taken_as_it_is_and_runs_where_its_session_ran(tmp_path: Path) -> None:
+async def test_a_path_is_taken_as_it_is_and_runs_where_its_session_ran(tmp_path: Path) -> None:
     _session(tmp_path / "a.jsonl", id="a", cwd="/there")
 
-    known = sessions.choose(parse(["--session", str(tmp_path / "a.jsonl")]), _places(tmp_path))
-    new = sessions.choose(parse(["--session", "new.jsonl"]), _places(tmp_path))
+    known = await chosen(tmp_path, "--session", str(tmp_path / "a.jsonl"))
+    new = await chosen(tmp_path, "--session", "new.jsonl")
 
     assert (known.target, known.cwd) == (OpenSession(path=str(tmp_path / "a.jsonl")), "/there")
     assert (new.target, new.cwd) == (OpenSession(path="/place/new.jsonl"), CWD)
 
 
-def test_an_exact_id_that_is_not_there_is_created_with_a_warning(tmp_path: Path) -> None:
+async def test_an_id_or_its_beginning_names_a_session_of_this_directory(tmp_path: Path) -> None:
+    _session(tmp_path / "a.jsonl", id="abc")
+    _session(tmp_path / "b.jsonl", id="bcd", cwd=None)
+
+    assert (await chosen(tmp_path, "--session", "ab")).target == OpenSession(path=str(tmp_path / "a.jsonl"))
+    assert (await chosen(tmp_path, "--session", "bcd")).target == OpenSession(path=str(tmp_path / "b.jsonl"))
+    for nothing in ("x", ""):
+        with pytest.raises(sessions.SessionNotFound, match=f"^No session found matching '{nothing}'$"):
+            await chosen(tmp_path, "--session", nothing)
+
+
+@pytest.mark.rule("CLI-8")
+async def test_a_session_of_another_directory_is_named_with_what_to_do(tmp_path: Path) -> None:
+    _session(tmp_path / "a.jsonl", id="abc", cwd="/there")
+
+    with pytest.raises(sessions.SessionNotFound) as refused:
+        await chosen(tmp_path, "--session", "ab")
+
+    first, path, copy = str(refused.value).splitlines()
+    assert first == "Session found in different project: /there"
+    assert path.endswith(f"--session {tmp_path}/a.jsonl")
+    assert copy.endswith("--fork abc")
+
+
+async def test_an_exact_id_that_is_not_there_is_created_with_a_warning(tmp_path: Path) -> None:
     _session(tmp_path / "a.jsonl", id="mine")
 
-    known = sessions.choose(parse(["--session-id", "mine"]), _places(tmp_path))
-    new = sessions.choose(parse(["--session-id", "min"]), _places(tmp_path))
+    known = await chosen(tmp_path, "--session-id", "mine")
+    new = await chosen(tmp_path, "--session-id", "min")
 
     assert known.target == OpenSession(path=str(tmp_path / "a.jsonl"))
     assert new.target == NewSession(directory=str(tmp_path), id="min")
     assert new.warnings == ("No session with id 'min' here; creating it",)
 
 
-def test_no_session_is_kept_in_memory(tmp_path: Path) -> None:
-    assert sessions.choose(parse(["--no-session"]), _places(tmp_path)).target == MemorySession()
+async def test_no_session_is_kept_in_memory(tmp_path: Path) -> None:
+    assert (await chosen(tmp_path, "--no-session")).target == MemorySession()
+
+
+@pytest.mark.rule("CLI-7")
+@pytest.mark.parametrize("given", ["ab", "{folder}/a.jsonl"])
+async def test_a_copy_of_a_session_of_any_directory_runs_here(tmp_path: Path, given: str) -> None:
+    _session(tmp_path / "a.jsonl", id="abc", cwd="/there")
+
+    found = await chosen(tmp_path, "--fork", given.format(folder=tmp_path), "--session-id", "mine")
+    assert os.listdir(tmp_path) == ["a.jsonl"]
+    made = await sessions.made(found, real_world())
+
+    assert isinstance(made, OpenSession)
+    header = json.loads(Path(made.path).read_text(encoding="utf-8").splitlines()[0])  # noqa: ASYNC240  a test may block
+    assert (header["id"], header["cwd"], header["parentSession"]) == ("mine", CWD, str(tmp_path / "a.jsonl"))
+    assert found.cwd == CWD
+
+
+@pytest.mark.rule("CLI-7")
+async def test_a_copy_needs_a_source_and_an_id_that_is_free(tmp_path: Path) -> None:
+    _session(tmp_path / "a.jsonl", id="abc")
+
+    with pytest.raises(sessions.SessionNotFound, match="^No session found matching 'x'$"):
+        await chosen(tmp_path, "--fork", "x")
+    with pytest.raises(sessions.SessionNotFound, match="^Session already exists with id 'abc'$"):
+        await chosen(tmp_path, "--fork", "abc", "--session-id", "abc")
+    nowhere = await chosen(tmp_path, "--fork", "./nowhere.jsonl")
+    with pytest.raises(CommandRefused, match="^Cannot fork: source session file is empty or invalid: /place/nowhere.jsonl$"):
+        await sessions.made(nowhere, real_world())
 
 
 # -- models ------------------------------------------------------------------------------
@@ -186,10 +210,6 @@ def test_an_image_is_attached_and_named(tmp_path: Path) -> None:
 def test_messages_after_the_first_are_prompts_of_their_own() -> None:
     assert prompts_of(" \n", (), (), "/") == ()
     assert prompts_of("piped\n", (), ("a", "b", "c"), "/") == (Prompt(text="pipeda"), Prompt(text="b"), Prompt(text="c"))
-
-
-def _places(folder: Path, *, is_default: bool = False) -> sessions.Places:
-    return sessions.Places(cwd=CWD, folder=str(folder), is_default=is_default, all_folders=(str(folder),))
 
 
 def _session(path: Path, *, id: str, cwd: str | None = CWD, at_s: int = 0) -> None:
