@@ -191,7 +191,7 @@ class _Words:
         exactly = self.exactly(source)
         if exactly is not None:
             return exactly
-        shown = _spellings(source)
+        shown = {getattr(source, "path", "")}
         shown |= {os.path.basename(each) for each in shown} | {os.path.relpath(each, self.base) for each in shown if os.path.isabs(each)}
         return False if any([fnmatch.fnmatchcase(name, pattern) for pattern in self.excluded for name in shown]) else None
 

@@ -1,5 +1,6 @@
 """Where in an extension's code an error came from: its own last line, not the depths of what it called."""
 
+import importlib
 import os
 from collections.abc import Sequence
 from types import TracebackType
@@ -8,6 +9,7 @@ from typing import Final
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OWN_FOLDERS: Final = (os.path.join(_PACKAGE, "actors", ""), os.path.join(_PACKAGE, "kernel", ""))
 """Frames of these stand around every call of foreign code; they say nothing to an author."""
+_IMPORT_SYSTEM: Final = ("<frozen importlib", os.path.join(os.path.dirname(importlib.__file__), ""))
 
 
 def place_of(error: BaseException, path: str = "", files: Sequence[str] = ()) -> str | None:
@@ -36,7 +38,7 @@ def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
     """File and line of each frame, outermost first; those of the import system are nobody's."""
     frames = []
     while trace is not None:
-        if not trace.tb_frame.f_code.co_filename.startswith("<frozen importlib"):
+        if not trace.tb_frame.f_code.co_filename.startswith(_IMPORT_SYSTEM):
             frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
     return frames
