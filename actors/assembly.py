@@ -9,15 +9,13 @@ import os
 import attrs
 
 from camshaft.actors.errors import MissingWorkingDirectory
-from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.extension_host import ExtensionHost
-from camshaft.actors.extension_loading import Loader
 from camshaft.actors.generation import Generation
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.opening import OpenSession
 from camshaft.actors.options import OpenOptions, require_folder
 from camshaft.actors.oversight import Oversight
-from camshaft.actors.registrations import Extension
+from camshaft.actors.preloading import loader_for
 from camshaft.actors.rest import Rest
 from camshaft.actors.seat_parts import Ground, SeatParts
 from camshaft.actors.session import SessionActor, loaded_state
@@ -63,15 +61,20 @@ async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
 
 
 async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generation: int) -> ExtensionHost:
-    begun = Generation(generation)
-    oversight = Oversight(ground.limbo, ground.limits, ground.nursery, begun, ground.watchdog)
-    host = ExtensionHost(ground.stream, ground.world.clock.now_ms, begun, oversight, bus=ground.bus, flag_values=dict(options.flags))
+    """The host of a new generation; one that was preloaded for this folder is used, once."""
+    taken = None
+    if options.preloaded is not None and options.preloaded.cwd == cwd:
+        taken = options.preloaded.take(ground.stream, ground.bus, ground.modules, generation)
+    if taken is None:
+        begun = Generation(generation)
+        oversight = Oversight(ground.limbo, ground.limits, ground.nursery, begun, ground.watchdog)
+        host = ExtensionHost(ground.stream, ground.world.clock.now_ms, begun, oversight)
+        loader = loader_for(host, cwd, ground.limbo, ground.modules, ground.world)
+    else:
+        host, loader = taken
+    host.bus, host.flag_values = ground.bus, dict(options.flags)
     host.use_tools(options.builtin_tools, lambda name: allows(options.tools, options.exclude_tools, name))
-
-    def api_for(extension: Extension) -> ExtensionAPI:
-        return ExtensionAPI(extension, host, host.generation, cwd, ground.world)
-
-    await Loader(host, cwd, api_for, ground.limbo, ground.modules).load(options.extensions)
+    await loader.load(options.extensions)
     return host
 
 

@@ -40,6 +40,10 @@ class EventBus:
 
         return unsubscribe
 
+    def take_in(self, other: "EventBus") -> None:
+        """Who subscribed to another bus hears this one from now on."""
+        self._subscriptions = (*self._subscriptions, *other._subscriptions)
+
     def emit(self, channel: str, value: Any) -> None:
         """Tells the listeners of `channel` now, in subscription order; those added meanwhile are told of the next one."""
         for each in self._subscriptions:

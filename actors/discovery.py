@@ -1,6 +1,6 @@
 """Where extensions are looked for, and in which order they are loaded (EXT-1, EXT-7 to EXT-13).
 
-Theory of operation. `discover` gives a list to load, from what the invocation asks for and what the settings of both
+Theory of operation. `discover_extensions` gives a list to load, from what the invocation asks for and what the settings of both
 scopes say; it reads folders and the list of installed distributions, and imports nothing. The order is that of the
 sections below. The same extension may be found twice; the first time counts, which the loader sees to. What is wrong
 with an entry stands in the list as its report.
@@ -14,7 +14,6 @@ extensions exactly, with `+` or `-`, and has the last word about that, too.
 
 import fnmatch
 import glob
-import importlib.metadata
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, Protocol
@@ -69,6 +68,8 @@ class EntryPoint(Protocol):
 
 def installed_entry_points() -> Iterable[EntryPoint]:
     """Those of this Python environment."""
+    import importlib.metadata  # On use: not every program looks for extensions, and this takes a while.
+
     return importlib.metadata.entry_points(group=ENTRY_POINTS)
 
 
@@ -105,7 +106,7 @@ class Place:
     """That of the user's; relative to the agent dir."""
 
 
-def discover(invocation: Invocation, place: Place) -> tuple[Source, ...]:
+def discover_extensions(invocation: Invocation, place: Place) -> tuple[Source, ...]:
     """The extensions to load, in the order of EXT-1, with reports of what is wrong."""
     installed = _installed(invocation.entry_points)
     explicit = tuple(_explicit(invocation, installed))

@@ -45,7 +45,7 @@ ERRORS_KEPT_MAX: Final = 100
 class ExtensionHost:
     """Dispatches hooks over the extensions of one generation."""
 
-    _stream: EventStream
+    stream: EventStream
     _now_ms: Callable[[], int]
     generation: Generation
     oversight: Oversight
@@ -61,7 +61,8 @@ class ExtensionHost:
     """The visible tools by name (TOOL-1), rebuilt at each registration."""
     _builtin: tuple[ToolDefinition, ...] = ()
     _allowed: Callable[[str], bool] = attrs.field(default=lambda _name: True)
-    _handlers: Mapping[str, tuple[tuple[Extension, Handler], ...]] = attrs.field(factory=dict)
+    handlers: Mapping[str, tuple[tuple[Extension, Handler], ...]] = attrs.field(factory=dict)
+    """Who handles each hook, in the order of EVT-1."""
     _contexts: dict[Extension, ExtensionContext] = attrs.field(factory=dict)
     """What handlers are given; a context has no state of its own, so one for each extension will do."""
     _runtime: Runtime | None = None
@@ -96,7 +97,7 @@ class ExtensionHost:
             for handler in extension.handlers:
                 if _is_gate(handler):
                     handlers.setdefault(handler.hook, []).append((extension, handler))
-        self._handlers = {name: tuple(rows) for name, rows in handlers.items()}
+        self.handlers = {name: tuple(rows) for name, rows in handlers.items()}
         self.tools = tools
 
     def use_tools(self, builtin: Sequence[ToolDefinition], allowed: Callable[[str], bool]) -> None:
@@ -108,12 +109,12 @@ class ExtensionHost:
 
     def has(self, hook: str) -> bool:
         """Whether anybody handles `hook`; then its subject need not be built otherwise (EVT-9)."""
-        return hook in self._handlers
+        return hook in self.handlers
 
     async def dispatch(self, hook: str, subject: Any, follow: Callable[[Any], None] | None = None) -> Any:
         """The subject after every handler, one after the other (EVT-1); `follow` is told what the next one is shown."""
         row = HOOKS[hook]
-        for extension, handler in self._handlers.get(hook, ()):
+        for extension, handler in self.handlers.get(hook, ()):
             if follow is not None:
                 follow(subject)
             event = row.show(subject)
@@ -138,9 +139,9 @@ class ExtensionHost:
 
     async def announce(self, event: Event) -> None:
         """Tells handlers, then hosts, of an event that is the same on both channels (LOOP-45)."""
-        if event.type in self._handlers:
+        if event.type in self.handlers:
             await self.dispatch(event.type, event)
-        self._stream.publish(event)
+        self.stream.publish(event)
 
     def notify(self, hook: str, subject: Any) -> None:
         """Dispatches later, in the order of notification, without anybody waiting (EVT-6)."""
@@ -186,7 +187,7 @@ class ExtensionHost:
         else:
             started, late = watchdog.call(f"{handler.hook} handler of {extension.path}", guard_now, handler.function, event, context)
             if late is not None:
-                self._stream.publish(DiagnosticEvent(source="watchdog", message=late))
+                self.stream.publish(DiagnosticEvent(source="watchdog", message=late))
         if isinstance(started, Failure) or not is_awaitable(started.value):
             return started
         return await self.oversight.run(extension, handler.hook, started.value, self._run_signal)
@@ -229,7 +230,7 @@ class ExtensionHost:
             self.rebuild()
             text = f"the extension is quarantined after {why}: its handlers, tools and commands are withdrawn until it is loaded anew"
             self.report(extension.path, event, text)
-            self._stream.publish(DiagnosticEvent(source="extensions", message=f"{extension.path}: {text}"))
+            self.stream.publish(DiagnosticEvent(source="extensions", message=f"{extension.path}: {text}"))
 
     @property
     def _run_signal(self) -> AbortSignal | None:
@@ -285,7 +286,7 @@ class ExtensionHost:
     def _report(self, made: ExtensionErrorEvent) -> None:
         """Tells, and keeps the last ones."""
         self.errors.append(made)
-        self._stream.publish(made)
+        self.stream.publish(made)
 
     # -- commands and bus ----------------------------------------------------------------
 

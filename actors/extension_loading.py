@@ -53,13 +53,13 @@ class Loader:
     _cwd: str
     _api_for: Callable[[Extension], Any]
     _limbo: Limbo
-    _modules: ModuleCache
+    modules: ModuleCache
     """Of the conversation; more than one generation may load from it."""
     _known: dict[_Key, Extension | LoadError] = attrs.field(factory=dict)
 
     async def load(self, sources: Sequence[Source]) -> None:
         """Runs every factory, one after the other (EXT-20), and leaves the host with these extensions and reports only."""
-        self._modules.enter(self._cwd)
+        self.modules.enter(self._cwd)
         wanted: dict[_Key, Loadable] = {}
         failures: list[LoadError] = []
         warnings: list[LoadWarning] = []
@@ -124,8 +124,8 @@ class Loader:
         if isinstance(source, InlineExtension | BuiltinExtension):
             return source.setup
         if isinstance(source, ExtensionFile):
-            return getattr(self._modules.module_of(source), "setup", None)
-        value: object = self._modules.installed(source)
+            return getattr(self.modules.module_of(source), "setup", None)
+        value: object = self.modules.installed(source)
         for part in source.attribute.split("."):
             value = getattr(value, part, None)
         return value
@@ -135,7 +135,7 @@ class Loader:
         path = source_info_of(source).path
         if isinstance(source, InlineExtension):
             return LoadError(path=path, error=failure.text, place=place_of(failure.error))
-        files = self._modules.files_of(source) if isinstance(source, ExtensionFile) else ()
+        files = self.modules.files_of(source) if isinstance(source, ExtensionFile) else ()
         shown = source.file if isinstance(source, ExtensionFile) else path
         return LoadError(path=path, error=f"Failed to load extension: {located(failure.error, failure.text, shown, files)}")
 

@@ -251,6 +251,14 @@ class ModuleCache:
         unit = self._units.get(_key(file))
         return tuple(unit.files) if unit is not None else ()
 
+    def adopt(self, other: "ModuleCache") -> None:
+        """Takes over what another cache holds, which is empty then; what was here is forgotten."""
+        self.clear()
+        self._units, other._units = other._units, self._units
+        self._installed, other._installed = other._installed, self._installed
+        self._stale, other._stale = self._stale | other._stale, set()
+        self._cwd = other._cwd
+
     def clear(self) -> None:
         """Forgets everything; the next loading evaluates anew."""
         for unit in self._units.values():

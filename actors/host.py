@@ -14,6 +14,7 @@ Longer than 400 lines because most of it is the list of names that hosts may rel
 """
 
 import math
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from typing import Final
@@ -25,6 +26,7 @@ from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.assembly import assembled
 from camshaft.actors.bus import EventBus
 from camshaft.actors.desk import Desk
+from camshaft.actors.discovery import Invocation, Place, discover_extensions, participants
 from camshaft.actors.errors import (
     CamshaftError,
     CommandRefused,
@@ -40,9 +42,11 @@ from camshaft.actors.errors import (
     StorageError,
 )
 from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
+from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
+from camshaft.actors.generation import Generation
 from camshaft.actors.kernel_block import KernelBlock
 from camshaft.actors.loading import (
     BuiltinExtension,
@@ -58,6 +62,8 @@ from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
 from camshaft.actors.options import Limits, OpenOptions, require_valid
+from camshaft.actors.oversight import Oversight
+from camshaft.actors.preloading import Preloaded, Say, loader_for
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
@@ -196,6 +202,7 @@ __all__ = [
     "InvalidOptions",
     "InvalidSetting",
     "InvalidTrustStore",
+    "Invocation",
     "Kernel",
     "KernelBlock",
     "KernelMisuse",
@@ -217,7 +224,9 @@ __all__ = [
     "Notified",
     "OpenOptions",
     "OpenSession",
+    "Place",
     "PlainTheme",
+    "Preloaded",
     "Problem",
     "ProjectNotTrusted",
     "PromptRefused",
@@ -279,6 +288,7 @@ __all__ = [
     "bound_shortcuts",
     "context_files",
     "discover",
+    "discover_extensions",
     "effective_settings",
     "fork_from",
     "import_session",
@@ -289,6 +299,7 @@ __all__ = [
     "needs_trust",
     "open_kernel",
     "open_writer",
+    "participants",
     "read_settings",
     "real_world",
     "render_entry",
@@ -351,6 +362,17 @@ class Kernel:
         await seat.start()
         return seat
 
+    def preload(self, cwd: str, *, mode: str = "embedded", ui: UiPort | WatchedUi | None = None, say: Say | None = None) -> Preloaded:
+        """For loading extensions before a conversation in `cwd` is opened; mode and UI are what it will have.
+
+        `say` is told what there is no other place for: notifications of extensions, and failures of `project_trust` handlers.
+        """
+        desk = Desk(EventStream(), self._nursery, self.world.ids.token, ui, mode)
+        begun, cwd = Generation(1), os.path.abspath(cwd)
+        oversight = Oversight(self._limbo, self.limits, self._nursery, begun, self._watchdog)
+        host = ExtensionHost(EventStream(), self.world.clock.now_ms, begun, oversight)
+        return Preloaded(cwd, host, loader_for(host, cwd, self._limbo, ModuleCache(), self.world), desk, say or _silence)
+
     async def close(self, at_once: bool = False) -> None:
         """Closes every conversation, `at_once` without the grace. Raises the first fault of a log when all are closed."""
         failed: list[Failure] = []
@@ -376,9 +398,19 @@ class Kernel:
             modules=ModuleCache(),
             watchdog=self._watchdog,
         )
-        seat = Seat(await assembled(ground, options, log, loaded))
-        select_at_start(seat._parts)
+        opened = False
+        try:
+            seat = Seat(await assembled(ground, options, log, loaded))
+            select_at_start(seat._parts)
+            opened = True
+        finally:
+            if not opened:
+                ground.modules.clear()
         return seat
+
+
+def _silence(_line: str) -> None:
+    """Nobody is told."""
 
 
 def open_kernel(*, world: World | None = None, limits: Limits | None = None) -> KernelBlock[Kernel]:

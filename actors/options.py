@@ -8,7 +8,7 @@ the middle of something.
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import attrs
 
@@ -36,6 +36,9 @@ from camshaft.kernel.settings import Settings
 from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
 from camshaft.kernel.tools import ToolDefinition
+
+if TYPE_CHECKING:
+    from camshaft.actors.preloading import Preloaded  # which needs the limits below
 
 
 @attrs.frozen(kw_only=True)
@@ -89,6 +92,8 @@ class OpenOptions:
     """Where models are."""
     extensions: tuple[Source, ...] = ()
     """In load order, which is also handler order."""
+    preloaded: "Preloaded | None" = None
+    """From `Kernel.preload`: what of `extensions` was loaded there is used as it is (EXT-62), once, and in the folder it was loaded for."""
     builtin_tools: tuple[ToolDefinition, ...] = ()
     """Tools of the host; an extension's tool of the same name replaces one (TOOL-1)."""
     tools: tuple[str, ...] | None = None
@@ -226,6 +231,7 @@ CHECKS: Final[dict[str, Check]] = {
     "settings": _one(lambda value: isinstance(value, Settings), "Settings(...)"),
     "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
     "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),
+    "preloaded": _optional(lambda value: callable(getattr(value, "take", None)), "what Kernel.preload gave"),
     "builtin_tools": _each(lambda value: isinstance(value, ToolDefinition), "ToolDefinition(...)"),
     "tools": _each(_is_text, "the name of a tool", or_none=True),
     "exclude_tools": _each(_is_text, "the name of a tool"),

@@ -118,6 +118,6 @@ def loaded(*sources: Source, cwd: str = "/") -> tuple[list[str], list[tuple[str,
     return result
 
 
-def shown(sources: Sequence[Source], folder: Path) -> list[str]:
+def shown(sources: Sequence[Any], folder: Path) -> list[str]:
     """The paths of a list, below a folder."""
     return [str(getattr(each, "path", getattr(each, "name", ""))).replace(f"{folder}/", "") for each in sources]

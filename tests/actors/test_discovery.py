@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from camshaft.actors.discovery import Invocation, Place, discover, installed_entry_points, participants
+from camshaft.actors.discovery import Invocation, Place, discover_extensions, installed_entry_points, participants
 from camshaft.actors.extension_files import Owner, extensions_at
 from camshaft.actors.host import BuiltinExtension, ExtensionFile, InlineExtension, LoadError, LoadWarning
 from camshaft.actors.loading import Source, source_info_of
@@ -43,7 +43,7 @@ def sources(folder: Path, **more: Any) -> tuple[Source, ...]:
     trusted = more.pop("is_trusted", True)
     given: dict[str, Any] = {"entry_points": lambda: (), "started_in": str(folder), **more}
     invocation = Invocation(agent_dir=f"{folder}/agent", **given)
-    return discover(invocation, Place(cwd=f"{folder}/project", is_trusted=trusted, **place))
+    return discover_extensions(invocation, Place(cwd=f"{folder}/project", is_trusted=trusted, **place))
 
 
 def scan(folder: Path) -> list[str]:
@@ -73,7 +73,7 @@ def test_sources_come_in_their_order(tmp_path: Path) -> None:
 
     async def load(generations: Generations) -> list[str]:
         await generations.load(*sources(tmp_path, **OFFERED))
-        return shown(generations.host.extensions, tmp_path)  # type: ignore[arg-type]
+        return shown(generations.host.extensions, tmp_path)
 
     expected = ["cli.py", "builtin:second", "project/.camshaft/listed/p1.py", "project/.camshaft/extensions/p2.py"]
     expected += ["agent/listed/u1.py", "agent/extensions/u2.py", "builtin:first", "<inline:host>"]
@@ -136,7 +136,8 @@ def test_a_listed_path_that_is_gone_is_a_warning(tmp_path: Path) -> None:
 def test_everything_knows_where_it_came_from(tmp_path: Path) -> None:
     write(tmp_path, EVERYWHERE)
 
-    infos = [source_info_of(each) for each in sources(tmp_path, **OFFERED)]  # type: ignore[arg-type]
+    offered: tuple[Any, ...] = sources(tmp_path, **OFFERED)
+    infos = [source_info_of(each) for each in offered]
 
     project, agent = f"{tmp_path}/project/.camshaft", f"{tmp_path}/agent"
     entry = "package:dist/e"

@@ -31,6 +31,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "settings": ({"retry": {}}, "settings is {'retry': {}}; expected Settings(...)"),
     "providers": ((ScriptedProvider,), "expected a provider, which has models, configured() and stream()"),
     "extensions": (("a.py",), "extensions[0] is 'a.py'; expected ExtensionSource(path=...) or InlineExtension("),
+    "preloaded": (True, "preloaded is True; expected what Kernel.preload gave, or None"),
     "builtin_tools": (({"name": "t"},), "builtin_tools[0] is {'name': 't'}; expected ToolDefinition(...)"),
     "tools": ("read", "tools is 'read'; expected a tuple, of which each is the name of a tool"),
     "exclude_tools": (("read", 3), "exclude_tools[1] is 3; expected the name of a tool"),
