@@ -228,3 +228,22 @@ def test_calls_of_a_handler_that_was_ended_and_of_a_withdrawn_extension_do_nothi
     require_quarantine(after, hook)
     assert misbehaviour.refused == ["CallEnded"] * 7 * STRIKES_MAX
     assert after.entries == 0
+
+
+def test_a_handler_that_floods_with_prompts_is_answered_as_often_as_it_may_act_and_no_more() -> None:
+    def setup(api: Any) -> None:
+        def flood(_event: Any, _ctx: Any) -> None:
+            unsubscribe()
+            for number in range(10_000):
+                api.send_user_message(f"flood {number}", deliver_as="followUp")
+
+        unsubscribe = api.on("agent_start", flood)
+
+    async def flooded() -> tuple[list[str], int]:
+        async with opened([assistant("done")] * (ACTIONS_MAX + 2), setup, limits=LIMITS) as running:
+            await running.seat.prompt("go")
+            await running.seat.prompt("again")
+            return [text for _, _, text in running.errors()], len(said(running.seat.context_messages))
+        raise AssertionError
+
+    assert simulate(flooded) == ([str(TooManyActions(PATH, ACTIONS_MAX))], 2 * (ACTIONS_MAX + 2))

@@ -9,7 +9,7 @@ import trio
 from camshaft.actors.host import Limits, WatchedUi
 from camshaft.extensions_std.providers.scripted import Hang, assistant, tool_call
 from camshaft.kernel.hook_events import ToolCallResult
-from tests.actors.running import Running, handling, opened, results, simulate, tool
+from tests.actors.running import Running, handling, opened, results, said, simulate, tool
 
 OK = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -182,6 +182,36 @@ def test_a_handler_that_outlives_its_run_is_ended_by_the_abort_of_that_run() -> 
 
     text = "the handler was ended by force, because an abort was requested and it did not stop"
     assert simulate(aborted) == (True, [("<inline:x0>", "session_info_changed", text)])
+
+
+@pytest.mark.rule("A27", "LOOP-71")
+def test_an_abort_leaves_a_handler_behind_that_ignores_it_and_the_next_prompt_is_answered() -> None:
+    async def stubborn(_event: Any, _ctx: Any) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(1000)
+
+    def setup(api: Any) -> None:
+        unsubscribe: list[Any] = []
+
+        async def once(event: Any, ctx: Any) -> None:
+            unsubscribe.pop()()
+            await stubborn(event, ctx)
+
+        unsubscribe.append(api.on("turn_start", once))
+
+    async def aborted() -> tuple[float, tuple[str, ...], list[tuple[str | None, str]]]:
+        async with opened([assistant("done")], setup, limits=Limits(abort_grace_s=1)) as running:
+            await running.seat.submit("go")
+            await trio.sleep(1)
+            begun = trio.current_time()
+            await running.seat.abort()
+            took, left = trio.current_time() - begun, running.kernel.abandoned
+            await running.seat.prompt("again")
+            return took, left, said(running.seat.context_messages)[-2:]
+        raise AssertionError
+
+    left = ("turn_start handler of <inline:x0>",)
+    assert simulate(aborted) == (3.0, left, [("user", "again"), ("assistant", "done")])
 
 
 # -- gates -------------------------------------------------------------------------------

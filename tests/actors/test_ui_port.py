@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from camshaft.actors.desk import TooMuchShown
-from camshaft.actors.host import PlainTheme, ThemeChange, UiState, WatchedUi, Widget
+from camshaft.actors.host import PlainTheme, ThemeChange, UiPort, UiState, WatchedUi, Widget
 from camshaft.actors.ui_context import UiMisuse
 from camshaft.kernel.dialogs import KEYS_MAX
 from camshaft.kernel.persistent import FrozenDict
@@ -64,6 +64,11 @@ class Port:
         return self.answer() if callable(self.answer) else self.answer
 
 
+def as_port(port: Port) -> UiPort:
+    """What a host writes is a port for the type checker."""
+    return port
+
+
 ASKED: dict[str, tuple[Any, ...]] = {
     "select": ("select", "Which?", ("a", "b"), None),
     "confirm": ("confirm", "Sure?", "It is gone then.", None),
@@ -80,7 +85,7 @@ def test_a_port_is_asked_and_its_answer_counts(kind: str) -> None:
     port = Port(answer)
 
     async def asked() -> list[str]:
-        async with opened([], asking(ask, got), ui=port, mode="tui") as running:
+        async with opened([], asking(ask, got), ui=as_port(port), mode="tui") as running:
             await running.seat.prompt("/ask")
             port.answer = None
             await running.seat.prompt("/ask")
