@@ -27,8 +27,8 @@ def _bare() -> Iterator[None]:
     """The dispatcher asks nobody and looks for nobody."""
     has, announce = ExtensionHost.has, ExtensionHost.announce
 
-    async def tell(host: Any, event: Any) -> None:
-        host._stream.publish(event)
+    async def tell(host: ExtensionHost, event: Any) -> None:
+        host.stream.publish(event)
 
     ExtensionHost.has = lambda _host, _hook: False  # type: ignore[method-assign]  # for as long as the block
     ExtensionHost.announce = tell  # type: ignore[method-assign]  # as above
