@@ -89,10 +89,10 @@ async def opened(
     tools: Sequence[ToolDefinition] = (),
     **more: Any,
 ) -> AsyncIterator[Running]:
-    """A conversation with a scripted model. In memory, or at PATH in `files`."""
+    """A conversation with a scripted model, in memory or at PATH in `files`; in `world`, if one is given, and in its folder `cwd`."""
     provider = more.pop("provider", None) or ScriptedProvider(chunked=False)
     provider.set_responses(responses)
-    async with open_kernel(world=virtual_world(files), limits=limits) as kernel:
+    async with open_kernel(world=more.pop("world", None) or virtual_world(files), limits=limits) as kernel:
         seat = await kernel.open(options(provider, *setups, files=files, tools=tools, **more))
         running = Running(kernel, seat, provider)
         seat.subscribe(running.heard.append)
@@ -108,6 +108,7 @@ def options(
 ) -> OpenOptions:
     """Options of such a conversation; every setup is an extension `x0`, `x1`, …, every tool is active."""
     given: dict[str, Any] = {
+        "cwd": "/",
         "session": MemorySession() if files is None else OpenSession(path=PATH),
         "settings": NO_RETRY,
         "tools": tuple([tool.name for tool in tools]) if tools else None,
@@ -115,7 +116,7 @@ def options(
     }
     inline = [InlineExtension(name=f"x{number}", setup=setup) for number, setup in enumerate(setups)]
     extensions = (*inline, *given.pop("sources", ()))
-    return OpenOptions(cwd="/", providers=(provider,), builtin_tools=tuple(tools), extensions=extensions, override_cwd=True, **given)
+    return OpenOptions(providers=(provider,), builtin_tools=tuple(tools), extensions=extensions, override_cwd=True, **given)
 
 
 def tool(execute: Callable[..., Any], name: str = "work", **more: Any) -> ToolDefinition:
