@@ -11,6 +11,7 @@ Longer than 400 lines because it is a list of names: everything that extensions 
 """
 
 from camshaft.actors.bus import Bus
+from camshaft.actors.children import Child, ChildOptions, ChildOutcome
 from camshaft.actors.contexts import CommandContext, ExtensionContext, ToolContext
 from camshaft.actors.desk import TooMuchShown
 from camshaft.actors.errors import CamshaftError
@@ -206,6 +207,9 @@ from camshaft.kernel.truncate import (
 )
 
 __all__ = [
+    "Child",
+    "ChildOptions",
+    "ChildOutcome",
     "ABORTED",
     "AbortSignal",
     "AfterProviderResponseEvent",

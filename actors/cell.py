@@ -79,7 +79,8 @@ class Cell:
 
         A run that settled and now only waits for this code, a command deferred from `agent_settled`, is over.
         """
-        self.parts.ground.desk.dismiss()
+        if self.parts.ground.depth == 0:  # a child shows its dialogs on its parent's desk
+            self.parts.ground.desk.dismiss()
         while self.flights.current is not None:
             if self.parts.state.is_idle and is_part_of(f"run {self.flights.current.run_id}"):
                 return
@@ -96,7 +97,8 @@ class Cell:
             await host.drained()
         self.is_started = False
         host.generation.stale = True
-        self.parts.ground.desk.reset()
+        if self.parts.ground.depth == 0:
+            self.parts.ground.desk.reset()
         await host.end()
         if patience.cancelled_caught and host.oversight.interrupted is not None:
             host.report(*host.oversight.interrupted, LEFT_TEXT)
@@ -111,6 +113,7 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     prompts = Prompts(parts, flights, require_open, Expansion(parts.host, resources))
     sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
     parts.host.bind(runtime, parts.nursery)
-    parts.ground.desk.bind(parts.host.notify)
+    if parts.ground.depth == 0:
+        parts.ground.desk.bind(parts.host.notify)
     moves = TreeMoves(parts, flights, prompts)
     return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends, moves=moves)

@@ -26,6 +26,7 @@ from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.tools import CallOutcome, Signal, callable_names
 
 if TYPE_CHECKING:
+    from camshaft.actors.children import ChildBlock, ChildOptions
     from camshaft.actors.replacement import Replaced
     from camshaft.actors.session_writer import SessionWriter
     from camshaft.kernel.forking import ForkPosition
@@ -144,6 +145,13 @@ class ExtensionContext:
         It is cancelled after `session_shutdown`; a crash is reported with the event `task` (ERR-8). Raises TooManyTasks.
         """
         self._live.start_task(self._extension, function, arguments)
+
+    def open_child(self, options: "ChildOptions | None" = None, *, signal: Signal | None = None) -> "ChildBlock":
+        """A conversation beneath this one, for the length of an `async with` block; see `ChildOptions` and `Child`.
+
+        Its runs are aborted when `signal` is set; None: with the run, or the call, this is used in.
+        """
+        return self._live.open_child(options, self.signal if signal is None else signal)
 
     def get_system_prompt(self) -> str:
         """The effective prompt text."""

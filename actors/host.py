@@ -25,6 +25,7 @@ import trio
 from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.assembly import assembled
 from camshaft.actors.bus import EventBus
+from camshaft.actors.children import Child, ChildOptions, ChildOutcome
 from camshaft.actors.desk import Desk
 from camshaft.actors.discovery import Invocation, Place, discover_extensions, participants
 from camshaft.actors.errors import (
@@ -73,7 +74,7 @@ from camshaft.actors.resources.found import ResourceDiagnostic, Resources
 from camshaft.actors.resources.system_files import GivenTexts, SystemTexts, system_texts
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
-from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground
+from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground, SeatParts
 from camshaft.actors.selection import select_at_start
 from camshaft.actors.session_finding import (
     FoundSession,
@@ -165,6 +166,9 @@ from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
 
 __all__ = [
+    "Child",
+    "ChildOptions",
+    "ChildOutcome",
     "AgentEnd",
     "AgentSettled",
     "AgentStart",
@@ -348,17 +352,20 @@ class Kernel:
         Raises InvalidOptions, NotASession, SessionLocked, MissingWorkingDirectory and other
         StorageErrors; nothing has changed then. Extensions that fail to load are in `seat.load_errors`.
         """
+        return await self._open(options, None)
+
+    async def _open(self, options: OpenOptions, parent: SeatParts | None) -> Seat:
         require_valid(options)
         around = Surroundings(world=self.world, cwd=options.cwd, agent_dir=options.agent_dir, durability=options.durability)
         log, loaded = open_log(options.session, around)
         opened = False
         try:
-            seat = await self._seat(options, log, loaded)
+            seat = await self._seat(options, log, loaded, parent)
             opened = True
         finally:
             if not opened:
                 log.close()
-        self._seats.append(seat)
+        self._seats = [*[each for each in self._seats if not each.is_closed], seat]
         await seat.start()
         return seat
 
@@ -382,11 +389,11 @@ class Kernel:
         if failed:
             raise failed[0].error
 
-    async def _seat(self, options: OpenOptions, log: Log, loaded: Loaded) -> Seat:
+    async def _seat(self, options: OpenOptions, log: Log, loaded: Loaded, parent: SeatParts | None) -> Seat:
         stream = EventStream()
         for listener in options.listeners:
             stream.subscribe(listener)
-        desk = Desk(stream, self._nursery, self.world.ids.token, options.ui, options.mode)
+        desk = Desk(stream, self._nursery, self.world.ids.token, options.ui, options.mode) if parent is None else parent.ground.desk
         ground = Ground(
             world=self.world,
             limits=self.limits,
@@ -396,7 +403,9 @@ class Kernel:
             desk=desk,
             bus=EventBus(),
             modules=ModuleCache(),
+            open_child=self._open,
             watchdog=self._watchdog,
+            depth=0 if parent is None else parent.ground.depth + 1,
         )
         opened = False
         try:

@@ -22,9 +22,10 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.state import SessionState
-from camshaft.kernel.tools import Annotations, CallOutcome, Namespace, RegisteredTool, ToolDefinition
+from camshaft.kernel.tools import Annotations, CallOutcome, Namespace, RegisteredTool, Signal, ToolDefinition
 
 if TYPE_CHECKING:
+    from camshaft.actors.children import ChildBlock, ChildOptions
     from camshaft.actors.flights import Receipt
     from camshaft.actors.replacement import Replacement
 
@@ -70,6 +71,10 @@ class Runtime(Protocol):
     @property
     def replacement(self) -> "Replacement":
         """What goes on in another session, or loads extensions anew."""
+        ...
+
+    def open_child(self, options: "ChildOptions | None", signal: Signal | None) -> "ChildBlock":
+        """A conversation beneath this one, for the length of a block."""
         ...
 
     async def send_custom(

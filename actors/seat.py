@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
+from camshaft.actors.children import ChildBlock, ChildOptions
 from camshaft.actors.contexts import ReplacedSessionContext
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError, CommandRefused
@@ -143,6 +144,11 @@ class Seat:
     def mode(self) -> str:
         """How the host shows things."""
         return self._parts.options.mode
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the conversation was closed."""
+        return self._closed
 
     @property
     def is_idle(self) -> bool:
@@ -406,6 +412,11 @@ class Seat:
     def replaced_context(self, extension: str) -> ReplacedSessionContext:
         """A context of the session of now, for what goes on after a replacement."""
         return ReplacedSessionContext(self, self._parts.host.generation, extension, self.wait_idle)
+
+    def open_child(self, options: ChildOptions | None = None, signal: Signal | None = None) -> ChildBlock:
+        """A conversation beneath this one, for the length of an `async with` block; see `children.py`."""
+        self._require_open()
+        return ChildBlock(self._parts, options or ChildOptions(), signal)
 
     # -- queues --------------------------------------------------------------------------
 

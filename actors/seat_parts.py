@@ -5,6 +5,7 @@ import trio
 
 from camshaft.actors.actor import Limbo
 from camshaft.actors.bus import EventBus
+from camshaft.actors.children import Opener
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream
@@ -41,7 +42,10 @@ class Ground:
     """What extensions tell each other by; a reload leaves it (API-27)."""
     modules: ModuleCache
     """What extensions are loaded from; a reload clears it, and so does the end of the conversation (EXT-28)."""
+    open_child: Opener
     watchdog: Watchdog | None = None
+    depth: int = 0
+    """How many parents the conversation has."""
 
 
 @attrs.frozen(kw_only=True)
