@@ -14,6 +14,7 @@ the result's details name it.
 from typing import Final
 
 from camshaft.actors.api import (
+    AssistantMessage,
     ChildOptions,
     ExtensionAPI,
     MessageEnd,
@@ -64,7 +65,7 @@ async def delegate(_call_id: str, arguments: dict[str, object], _signal: object,
     async with ctx.open_child(options) as child:
 
         def show(event: object) -> None:
-            if isinstance(event, MessageEnd) and event.message.role == "assistant":
+            if isinstance(event, MessageEnd) and isinstance(event.message, AssistantMessage):
                 on_update(ToolResult(content=(TextBlock(text=text_of(event.message.content)),)))
 
         child.subscribe(show)

@@ -8,6 +8,7 @@ import trio
 from camshaft.actors.children import CHILD_DEPTH_MAX
 from camshaft.actors.host import ChildOptions, ChildOutcome, CommandRefused, MemorySession, NewSession
 from camshaft.extensions_std.providers.scripted import Fail, Hang, assistant, tool_call
+from camshaft.kernel.messages import ToolResultMessage
 from tests.actors.running import Running, handling, opened, results, said, simulate, tool
 
 
@@ -38,7 +39,7 @@ def test_only_the_answer_of_a_child_comes_back_and_its_usage_counts_for_the_pare
             assert [text for _, text, _ in results(running.seat.context_messages)] == ["found it"]
             outcome, _ = outcomes[0]
             assert outcome.usage.output > 0
-            stored = [message.usage for message in running.seat.context_messages if message.role == "toolResult"]
+            stored = [message.usage for message in running.seat.context_messages if isinstance(message, ToolResultMessage)]
             assert stored == [outcome.usage]
             assert closed(running)
             asked = [request.messages for request in running.provider.requests]
@@ -106,7 +107,7 @@ def test_a_failed_answer_of_a_child_is_an_outcome() -> None:
     outcomes: list[Any] = []
 
     async def act() -> None:
-        script = [assistant(tool_call("delegate")), [Fail("no such luck")], assistant("done")]
+        script: list[Any] = [assistant(tool_call("delegate")), [Fail("no such luck")], assistant("done")]
         async with opened(script, tools=[delegating(outcomes)]) as running:
             await running.seat.prompt("work")
             assert (outcomes[0][0].stop_reason, outcomes[0][0].error) == ("error", "no such luck")
