@@ -57,6 +57,7 @@ from camshaft.actors.loading import (
     InstalledExtension,
     LoadError,
     LoadWarning,
+    Source,
 )
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.misuse import ExtensionMisuse
@@ -117,6 +118,7 @@ from camshaft.actors.surface import (
     transform_markdown,
 )
 from camshaft.actors.trust import (
+    DefaultTrust,
     InvalidTrustStore,
     TrustAnswer,
     TrustDecision,
@@ -184,6 +186,7 @@ __all__ = [
     "CompactionEnd",
     "CompactionStart",
     "Completion",
+    "DefaultTrust",
     "DiagnosticEvent",
     "Dialog",
     "DialogClosed",
@@ -263,6 +266,7 @@ __all__ = [
     "SettingsFiles",
     "SettingsStorage",
     "Skill",
+    "Source",
     "Statistics",
     "StorageError",
     "Surroundings",

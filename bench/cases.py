@@ -1,6 +1,7 @@
 """The cases: each measures one thing and returns the fields of its line."""
 
 import gc
+import importlib
 import random
 import shutil
 import statistics
@@ -11,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bench import bodies, hooks, kernels, sessions
+from bench import bodies, hooks, kernels, plugins, sessions
 from camshaft.actors.api import decode_message
-from camshaft.actors.host import Seat, open_kernel
+from camshaft.actors.host import Invocation, Place, Seat, discover_extensions, open_kernel
 from camshaft.extensions_std.providers.scripted import assistant
 
 Fields = dict[str, Any]
@@ -123,6 +124,38 @@ async def idle(folder: Path, count: str) -> Fields:
         return {"ms_per_session": _ms(begun, ended) / int(count), "kb_per_session": (after - before) / int(count)}
 
 
+async def extensions(folder: Path, count: str) -> Fields:
+    """`count` folder extensions of two modules: found, imported and set up; beside it the plain import of the same files."""
+    home = folder / "agent"
+    plugins.write_extensions(home / "extensions", int(count))
+    plugins.write_extensions(folder / "plain", int(count))
+    async with open_kernel() as kernel:
+        await kernels.warm_up(kernel, folder)
+        begun = time.perf_counter()
+        await kernel.open(kernels.options(folder, kernels.model_with([])))
+        opened = time.perf_counter()
+        looking = Invocation(agent_dir=str(home), started_in=str(folder))
+        found = discover_extensions(looking, Place(cwd=str(folder), is_trusted=True))
+        discovered = time.perf_counter()
+        seat = await kernel.open(kernels.options(folder, kernels.model_with([]), extensions=found))
+        loaded = time.perf_counter()
+        commands = len(seat.commands())
+    sys.path.append(str(folder / "plain"))
+    sys.dont_write_bytecode = True
+    imported = time.perf_counter()
+    for number in range(int(count)):
+        importlib.import_module(f"extension_{number}")
+    ended = time.perf_counter()
+    whole, imports = _ms(opened, loaded) - _ms(begun, opened), _ms(imported, ended)
+    return {
+        "whole_ms": whole,
+        "discover_ms": _ms(opened, discovered),
+        "imports_ms": imports,
+        "beyond_imports_ms": max(0.0, whole - imports),
+        "commands": commands,
+    }
+
+
 async def start(folder: Path, repeats: str = "5") -> Fields:
     """Whole processes of the command line; medians of wall time."""
     camshaft = str(Path(sys.executable).with_name("camshaft"))
@@ -158,6 +191,7 @@ CASES: Final[dict[str, Callable[..., Awaitable[Fields]]]] = {
     "deltas": deltas,
     "fanout": fanout,
     "idle": idle,
+    "extensions": extensions,
     "body": body,
     "start": start,
     "hooks": hook_costs,

@@ -54,6 +54,7 @@ ROWS: Final = (
     Row("idle session, ms to open", ("idle", "1000"), "ms_per_session", 1, 8.8),
     Row("hooks nobody handles, % of a turn", ("hooks", "30"), "unhandled_turn_percent", 2, None, False),
     Row("hooks nobody handles, µs of a stream item", ("hooks", "30"), "unhandled_item_us", 0.2, None, False),
+    Row("20 extensions, beyond their imports, ms", ("extensions", "20"), "beyond_imports_ms", 100, None, False),
     Row("--version, whole process, ms", ("start",), "version_ms", 60, 530, False),
     Row("command line to first event, ms", ("start",), "first_event_ms", 350, 500, False),
 )

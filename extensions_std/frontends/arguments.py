@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from camshaft.actors.api import THINKING_LEVELS
-from camshaft.extensions_std.frontends.options import FILE, MESSAGE, MODES, RESERVED, UNKNOWN, split
+from camshaft.actors.api import EMPTY, THINKING_LEVELS
+from camshaft.extensions_std.frontends.options import FILE, FLAG, MESSAGE, MODES, RESERVED, UNKNOWN, split
 
 Mode = Literal["text", "json"]
 
@@ -51,6 +51,8 @@ class Arguments:
     no_skills: bool = False
     prompt_template: tuple[str, ...] = ()
     no_prompt_templates: bool = False
+    flags: Mapping[str, bool | str] = attrs.field(factory=dict)
+    """Values of flags of extensions; of those that are not known yet, what stands behind `=`, or true."""
     approve: bool | None = None
     """Whether the project is trusted; None: nothing was said."""
     system_prompt: str | None = None
@@ -65,15 +67,22 @@ class Arguments:
     """What was ignored, and why."""
 
 
-def parse(words: list[str]) -> Arguments:
-    """The arguments. Raises BadArguments with every fault."""
+def parse(words: list[str], flags: Mapping[str, str] | None = EMPTY) -> Arguments:
+    """The arguments. Raises BadArguments with every fault.
+
+    `flags`: the flags of extensions, each `boolean` or `string` (API-8). None: they are not known yet; then every
+    long option that is not in the table may be one, and what follows it is still a prompt.
+    """
     words, faults = _without_subcommand(words)
     given: dict[str, Any] = {}
     unknown: list[str] = []
     warnings: list[str] = []
-    for name, value in split(words):
+    for name, value in split(words, None if flags is None else dict(flags)):
         if name == UNKNOWN:
             unknown.append(value)
+        elif name == FLAG:
+            given["flags"], fault = _with_flag(given.get("flags", {}), value, flags)
+            faults += fault
         elif name in _GATHERED:
             field, read = _GATHERED[name]
             given[field] = (*given.get(field, ()), *read(value))
@@ -93,6 +102,20 @@ def parse(words: list[str]) -> Arguments:
     if given.get("mode") == "text":
         given["print_"] = True
     return Arguments(**given, warnings=tuple(warnings))
+
+
+def _with_flag(
+    before: Mapping[str, bool | str], written: str, flags: Mapping[str, str] | None
+) -> tuple[Mapping[str, bool | str], list[str]]:
+    """The values with one more, of which the last counts, and what is wrong with it (API-8)."""
+    name, has_value, text = written.partition("=")
+    if flags is None:
+        return {**before, name: text if has_value else True}, []
+    if flags[name] == "string":
+        return ({**before, name: text}, []) if has_value else (before, [f'Extension flag "--{name}" requires a value'])
+    if has_value and text not in ("true", "false"):
+        return before, [f'Extension flag "--{name}" is true or false, not {text!r}']
+    return {**before, name: text != "false"}, []
 
 
 def _names(value: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The command line: from the arguments to an exit code, in the order of CLI-12.
 
-Everything before the loop is plain and synchronous: arguments, settings, session, resources, models. What is
-wrong there is told in full as `Error: …`, what is only odd as `Warning: …`, both on standard error.
+Before the loop, plain and synchronous: arguments, the user's settings, the session. Inside it, because extensions are
+asked: trust, extensions, their flags, and with all that resources, models and prompts. What is wrong is told in full as
+`Error: …`, what is only odd as `Warning: …`, both on standard error.
 """
 
 import os
@@ -12,16 +13,16 @@ import trio
 
 from camshaft.actors.host import real_world
 from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments, parse
-from camshaft.extensions_std.frontends.conversation import run_job
+from camshaft.extensions_std.frontends.conversation import StartupFailed, run_job
 from camshaft.extensions_std.frontends.demo import run_demo
-from camshaft.extensions_std.frontends.startup import StartupFailed, job_of
+from camshaft.extensions_std.frontends.startup import startup_of
 from camshaft.extensions_std.frontends.streams import Output, say, take_output
 
 
 def run(words: list[str]) -> int:
     """The exit code of these arguments. Standard output is taken over for good."""
     try:
-        arguments = parse(words)
+        arguments = parse(words, None)
     except BadArguments as error:
         for fault in error.faults:
             say(f"Error: {fault}")
@@ -31,22 +32,22 @@ def run(words: list[str]) -> int:
     out = Output(take_output())
     _mark(os.environ, arguments)
     try:
-        return _run(arguments, out)
+        return _run(words, arguments, out)
     finally:
         _end_streams()
 
 
-def _run(arguments: Arguments, out: Output) -> int:
+def _run(words: list[str], arguments: Arguments, out: Output) -> int:
     world = real_world()
     if arguments.demo:
         return trio.run(run_demo, arguments, world, out)
     try:
-        job = job_of(arguments, world, is_terminal=sys.stdin.isatty() and out.is_terminal)
+        startup = startup_of(words, arguments, world, is_terminal=sys.stdin.isatty() and out.is_terminal)
     except StartupFailed as error:
         for fault in error.faults:
             say(f"Error: {fault}")
         return 1
-    return trio.run(run_job, job, world, out)
+    return trio.run(run_job, startup.job, world, out)
 
 
 def _mark(environment: MutableMapping[str, str], arguments: Arguments) -> None:

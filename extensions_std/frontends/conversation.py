@@ -5,7 +5,7 @@ Faults that a person can do something about become one line on standard error an
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import attrs
@@ -46,23 +46,35 @@ class Job:
     """What happened while the conversation opened; set here."""
 
 
-async def run_job(job: Job, world: World, out: Output) -> int:
+class StartupFailed(Exception):
+    """The job cannot be put together; `faults` has one text each, none if they were told already."""
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
+
+
+Prepare = Callable[[Kernel], Awaitable[Job]]
+"""Puts a job together in the kernel it will run in. Raises StartupFailed."""
+
+
+async def run_job(prepare: Prepare, world: World, out: Output) -> int:
     """The exit code. Whatever happens, processes, files and tasks are closed when it returns."""
     interrupts, opening = Interrupts(), _Opening()
     code = 1
     with interrupts.handling(), interrupts.everything:
         async with open_kernel(world=world) as kernel:
             with interrupts.work:
-                code = await _in_kernel(job, kernel, out, opening)
+                code = await _in_kernel(prepare, kernel, out, opening)
     if interrupts.code is None:
         return code
-    _tell_interrupted(job, opening.session_file)
+    _tell_interrupted(opening.continue_with, opening.session_file)
     return interrupts.code
 
 
-def _tell_interrupted(job: Job, session_file: str | None) -> None:
+def _tell_interrupted(continue_with: str, session_file: str | None) -> None:
     is_kept = session_file is not None and os.path.exists(session_file)
-    say(f"interrupted; continue with: {job.continue_with}" if is_kept and job.continue_with else "interrupted")
+    say(f"interrupted; continue with: {continue_with}" if is_kept and continue_with else "interrupted")
 
 
 @attrs.define(eq=False)
@@ -71,6 +83,8 @@ class _Opening:
 
     events: list[Event] = attrs.field(factory=list)
     session_file: str | None = None
+    continue_with: str = ""
+    """The command that goes on with it."""
     _is_over: bool = False
 
     def hear(self, event: Event) -> None:
@@ -83,9 +97,14 @@ class _Opening:
         self._is_over = True
 
 
-async def _in_kernel(job: Job, kernel: Kernel, out: Output, opening: _Opening) -> int:
+async def _in_kernel(prepare: Prepare, kernel: Kernel, out: Output, opening: _Opening) -> int:
     try:
+        job = await prepare(kernel)
         seat = await kernel.open(attrs.evolve(job.options, listeners=(*job.options.listeners, opening.hear)))
+    except StartupFailed as error:
+        for fault in error.faults:
+            say(f"Error: {fault}")
+        return 1
     except (CamshaftError, OSError) as error:
         say(f"Error: {error}")
         return 1
@@ -94,7 +113,7 @@ async def _in_kernel(job: Job, kernel: Kernel, out: Output, opening: _Opening) -
     opening.end()
     job = attrs.evolve(job, opening=tuple(opening.events))
     seat.subscribe(report_event)
-    opening.session_file = seat.session_file
+    opening.session_file, opening.continue_with = seat.session_file, job.continue_with
     if not job.is_live:
         seat.subscribe(Retries(seat).see)
     if job.name is not None:

@@ -21,6 +21,7 @@ from camshaft.actors.api import AssistantMessage, ModelRequest, ToolResultMessag
 from camshaft.actors.host import (
     Event,
     ExtensionSource,
+    Kernel,
     MemorySession,
     MessageEnd,
     NewSession,
@@ -76,7 +77,11 @@ async def run_demo(arguments: Arguments, world: World, out: Output) -> int:
         return 1
     verdict = Verdict()
     say(f"camshaft demo: a scripted model works on a copy of a small project in {project}")
-    code = await run_job(_job(arguments, folder, verdict, out), world, out)
+
+    async def prepare(_kernel: Kernel) -> Job:
+        return _job(arguments, folder, verdict, out)
+
+    code = await run_job(prepare, world, out)
     if code == 0:
         code = 0 if verdict.is_green else 1
         say(f"Tests:   {'green' if verdict.is_green else 'red'}")

@@ -8,6 +8,8 @@ MESSAGE = "message"
 """What `split` calls a word that is no option."""
 FILE = "file"
 """What it calls an `@file`."""
+FLAG = "flag"
+"""What it calls `--name`, `--name=value` that may be a flag of an extension; the value as it is written, without the dashes."""
 UNKNOWN = "unknown"
 """What it calls an option that is not in the table, or has no value where one is due (CLI-5)."""
 
@@ -29,7 +31,7 @@ OPTIONS = (
     (("--exclude-tools", "-xt"), "A,B", "never these tools"),
     (("--no-builtin-tools", "-nbt"), None, "start without the usual built-in tools"),
     (("--no-tools", "-nt"), None, "start without any tool"),
-    (("--extension", "-e"), "PATH", "load this extension; may be repeated"),
+    (("--extension", "-e"), "PATH", "load this extension, or builtin:NAME; may be repeated"),
     (("--no-extensions", "-ne"), None, "load no extension but those of -e"),
     (("--skill",), "PATH", "a skill, or a folder of skills; may be repeated"),
     (("--no-skills", "-ns"), None, "find no skills but those of --skill"),
@@ -38,7 +40,7 @@ OPTIONS = (
     (("--system-prompt",), "TEXT|FILE", "replaces the system prompt"),
     (("--append-system-prompt",), "TEXT|FILE", "added to the system prompt; may be repeated"),
     (("--no-context-files", "-nc"), None, "read no AGENTS.md and the like"),
-    (("--approve", "-a"), None, "trust the project: its own settings, skills and prompts count"),
+    (("--approve", "-a"), None, "trust the project: its own settings, extensions, skills and prompts count"),
     (("--no-approve", "-na"), None, "do not trust the project"),
     (("--offline",), None, "no network but the requests to the model"),
     (("--demo",), None, "show the kernel at work: a scripted model mends a small project in a temporary folder"),
@@ -55,8 +57,12 @@ MODES = ("text", "json", "rpc")
 """Values of --mode."""
 
 
-def split(arguments: list[str]) -> list[tuple[str, str]]:
-    """The arguments as (name, value) pairs, left to right; never fails."""
+def split(arguments: list[str], flags: dict[str, str] | None = None) -> list[tuple[str, str]]:
+    """The arguments as (name, value) pairs, left to right; never fails.
+
+    `flags`: those of extensions, by name, each `boolean` or `string`; a word behind a `string` one is its value (API-8).
+    None: not known yet, so any long option may be one, and takes nothing.
+    """
     found: list[tuple[str, str]] = []
     at, ended = 0, False
     while at < len(arguments):
@@ -68,7 +74,7 @@ def split(arguments: list[str]) -> list[tuple[str, str]]:
         if word == "--":
             ended = True
             continue
-        pair, taken = _option(word, arguments[at:])
+        pair, taken = _option(word, arguments[at:], flags)
         at += taken
         found.append(pair)
         if pair[0] == "--print" and arguments[at : at + 1] and arguments[at].startswith("---"):
@@ -77,7 +83,7 @@ def split(arguments: list[str]) -> list[tuple[str, str]]:
     return found
 
 
-def _option(word: str, following: list[str]) -> tuple[tuple[str, str], int]:
+def _option(word: str, following: list[str], flags: dict[str, str] | None) -> tuple[tuple[str, str], int]:
     """The pair that an option gives, and how many of the following words it took."""
     written, has_value, value = word.partition("=") if word.startswith("--") else (word, "", "")
     for names, wants, _help in OPTIONS:
@@ -90,7 +96,12 @@ def _option(word: str, following: list[str]) -> tuple[tuple[str, str], int]:
         if following:
             return (names[0], following[0]), 1
         return ((names[0], "") if names[0] == "--mode" else (UNKNOWN, f"{written} (without its value, {wants})")), 0
-    return (UNKNOWN, written), 0
+    name = written[2:]
+    if not word.startswith("--") or not name[:1].isalnum() or (flags is not None and name not in flags):
+        return (UNKNOWN, written), 0
+    if flags is None or has_value or flags[name] != "string" or not following or following[0].startswith(("-", "@")):
+        return (FLAG, word[2:]), 0
+    return (FLAG, f"{name}={following[0]}"), 1
 
 
 def _help() -> str:

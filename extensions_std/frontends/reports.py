@@ -1,10 +1,21 @@
 """What standard error is told besides progress: what opening found, extension errors, diagnostics (JSONM-4)."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from camshaft.actors.host import AutoRetryStart, DiagnosticEvent, Event, ExtensionErrorEvent, OpenOptions, OpenSession, Seat
+from camshaft.actors.host import (
+    AutoRetryStart,
+    DiagnosticEvent,
+    Event,
+    ExtensionErrorEvent,
+    LoadError,
+    LoadWarning,
+    OpenOptions,
+    OpenSession,
+    Seat,
+)
 from camshaft.extensions_std.frontends.streams import say
 
 LOAD_FAILURE: Final = "Failed to load extension: "
@@ -41,13 +52,22 @@ def report_opening(seat: Seat, options: OpenOptions) -> bool:
         say(f"Warning: {found.source}: {found.message}")
     for error in seat.errors:
         report_event(error)
-    for failure in seat.load_errors:
-        say(f'Error: Failed to load extension "{failure.path}": {failure.error.removeprefix(LOAD_FAILURE)}')
-    if seat.load_errors:
-        say("Leave the extension out, or mend it: nothing was run.")
+    is_bad = bool(seat.load_errors) if options.preloaded is not None else report_loading(seat.load_errors, seat.load_warnings)
     _report_tools(seat, options)
     _report_model(seat, options)
-    return bool(seat.load_errors)
+    return is_bad
+
+
+def report_loading(errors: Sequence[LoadError], warnings: Sequence[LoadWarning]) -> bool:
+    """Tells what extensions did not load; whether that is fatal (EXT-26)."""
+    for odd in warnings:
+        say(f'Warning: Extension "{odd.path}": {odd.warning}')
+    for failure in errors:
+        said = failure.error.removeprefix(LOAD_FAILURE) + (f" ({failure.place})" if failure.place else "")
+        say(f'Error: Failed to load extension "{failure.path}": {said}')
+    if errors:
+        say('Start without extensions using "camshaft -ne".')
+    return bool(errors)
 
 
 def _report_tools(seat: Seat, options: OpenOptions) -> None:

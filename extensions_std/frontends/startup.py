@@ -12,26 +12,34 @@ import trio
 from camshaft.actors.api import Provider, World
 from camshaft.actors.host import (
     CamshaftError,
-    ExtensionSource,
+    DefaultTrust,
     FoundContext,
     GivenTexts,
     InvalidSetting,
     InvalidTrustStore,
+    Invocation,
+    Kernel,
     OpenOptions,
+    Place,
+    Preloaded,
     ResourcePlaces,
     SettingsFiles,
+    Source,
     TrustResolver,
     context_files,
     discover,
+    discover_extensions,
+    participants,
     session_places,
     settings_files,
     system_texts,
     trust_store,
 )
 from camshaft.extensions_std.frontends import model_choice, sessions
-from camshaft.extensions_std.frontends.arguments import Arguments
-from camshaft.extensions_std.frontends.conversation import Job
-from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, prompts_of
+from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments, parse
+from camshaft.extensions_std.frontends.conversation import Job, StartupFailed
+from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, Prompt, prompts_of
+from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.streams import say
 from camshaft.extensions_std.providers.models_json import ENVIRONMENT_KEYS, ProviderSettings, load_providers
@@ -64,44 +72,109 @@ NOT_INTERACTIVE: Final = (
 )
 
 
-class StartupFailed(Exception):
-    """The job cannot be put together; `faults` has one text each."""
+@attrs.frozen(kw_only=True)
+class Startup:
+    """A command before extensions were loaded for it."""
 
-    def __init__(self, *faults: str) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = faults
+    words: list[str]
+    start: "Start"
+    """Its arguments were read without knowledge of flags of extensions: `messages` may hold their values."""
+    piped: str
+    is_terminal: bool
+
+    async def job(self, kernel: Kernel) -> Job:
+        """The job; extensions are loaded, and warnings told, on the way.
+
+        Raises StartupFailed, and InvalidTrustStore for a damaged store of decisions (TRUST-6).
+        """
+        loaded = kernel.preload(self.start.chosen.cwd, mode=_mode(self.start.arguments), say=_warn)
+        sources = await loaded_extensions(self.start, loaded)
+        if report_loading(loaded.load_errors, loaded.load_warnings):
+            raise StartupFailed
+        start, prompts = self._prompts({name: flag.type for name, flag in loaded.flags.items()})
+        try:
+            options = options_of(start)
+            options = attrs.evolve(options, session=await sessions.made(start.chosen, start.world))
+        except (InvalidSetting, CamshaftError) as error:
+            raise StartupFailed(str(error)) from None
+        return _job(start, attrs.evolve(options, extensions=sources, preloaded=loaded), prompts)
+
+    def _prompts(self, flags: Mapping[str, str]) -> tuple["Start", tuple[Prompt, ...]]:
+        """The arguments, read with the flags of extensions, and the prompts in them."""
+        try:
+            arguments = parse(self.words, flags)
+            prompts = prompts_of(self.piped, arguments.files, arguments.messages, self.start.here)
+        except BadArguments as error:
+            raise StartupFailed(*error.faults) from None
+        except FileArgumentError as error:
+            raise StartupFailed(str(error)) from None
+        _require_prompts(arguments, bool(prompts), self.is_terminal)
+        return attrs.evolve(self.start, arguments=arguments), prompts
 
 
-def job_of(arguments: Arguments, world: World, *, is_terminal: bool) -> Job:
-    """The job; warnings are told on the way. Raises StartupFailed.
+def startup_of(words: list[str], arguments: Arguments, world: World, *, is_terminal: bool) -> Startup:
+    """What there is to start from. Raises StartupFailed.
 
     `is_terminal`: whether standard input and output are terminals. Piped input is read to its end.
     """
     try:
-        cwd = os.getcwd()
-        start = start_of(arguments, world, cwd)
+        start = start_of(arguments, world, os.getcwd())
         piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace")
-        prompts = prompts_of(piped, arguments.files, arguments.messages, cwd)
-    except (sessions.SessionNotFound, InvalidSetting, InvalidTrustStore, FileArgumentError) as error:
+    except (sessions.SessionNotFound, InvalidSetting, InvalidTrustStore) as error:
         raise StartupFailed(str(error)) from None
     except FileNotFoundError:
         raise StartupFailed("The working directory does not exist any more; change to one that does") from None
-    if is_terminal and not prompts and not arguments.print_ and arguments.mode != "json":
+    _require_prompts(arguments, bool(piped.strip() or arguments.files or arguments.messages), is_terminal)
+    return Startup(words=words, start=start, piped=piped, is_terminal=is_terminal)
+
+
+def _require_prompts(arguments: Arguments, has_some: bool, is_terminal: bool) -> None:
+    if is_terminal and not has_some and not arguments.print_ and arguments.mode != "json":
         raise StartupFailed(NOT_INTERACTIVE)
-    options = options_of(start)
-    try:
-        options = attrs.evolve(options, session=trio.run(sessions.made, start.chosen, world))
-    except CamshaftError as error:
-        raise StartupFailed(str(error)) from None
+
+
+def _job(start: "Start", options: OpenOptions, prompts: tuple[Prompt, ...]) -> Job:
+    arguments = start.arguments
     return Job(
         options=options,
         prompts=prompts,
         mode=arguments.mode or "text",
         is_live=arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty()),
         name=arguments.name,
-        unconfigured=_unconfigured(agent_dir_of(world.environment)),
+        unconfigured=_unconfigured(agent_dir_of(start.world.environment)),
         continue_with=_continue_with(arguments),
     )
+
+
+async def loaded_extensions(start: "Start", loaded: Preloaded) -> tuple[Source, ...]:
+    """Loads the extensions of a start, and gives their list; where it matters, they are asked about trust before (TRUST-8).
+
+    Raises InvalidTrustStore.
+    """
+    agent_dir, found = agent_dir_of(start.world.environment), start.found
+    arguments = start.arguments
+    looking = Invocation(agent_dir=agent_dir, started_in=start.here, explicit=arguments.extension, only_explicit=arguments.no_extensions)
+    trust = _resolver(arguments, start.world.environment, found.settings.default_project_trust)
+    trust.ask_handlers = loaded.ask_trust
+    if trust.known(loaded.cwd) is None:
+        found.set_trusted(False)
+        await loaded.load(participants(discover_extensions(looking, _place(found, loaded.cwd))))
+    found.set_trusted((await trust.resolve(loaded.cwd)).trusted)
+    for warning in trust.warnings:
+        _warn(warning)
+    sources = discover_extensions(looking, _place(found, loaded.cwd))
+    await loaded.load(sources)
+    return sources
+
+
+def _place(found: SettingsFiles, cwd: str) -> Place:
+    """What the settings say about extensions in a folder."""
+    return Place(cwd=cwd, is_trusted=found.is_trusted, project=found.project_lists.extensions, user=found.user_lists.extensions)
+
+
+def _resolver(arguments: Arguments, environment: Mapping[str, str], default: DefaultTrust) -> TrustResolver:
+    store = trust_store(agent_dir_of(environment))
+    return TrustResolver(store=store, home=_home(environment), override=arguments.approve, default=default)
 
 
 def _continue_with(arguments: Arguments) -> str:
@@ -131,7 +204,7 @@ class Start:
     chosen: sessions.Chosen
     """The session; it may run in another directory (CLI-9)."""
     found: SettingsFiles
-    """The settings of that directory; `is_trusted` is decided."""
+    """The settings of that directory; `is_trusted` is decided as far as that goes without asking anybody."""
 
 
 def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
@@ -146,9 +219,7 @@ def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
     chosen = trio.run(sessions.choose, arguments, where, world)
     if chosen.cwd != cwd:
         found = settings_files(agent_dir, chosen.cwd, trusted=False)
-    trust = TrustResolver(
-        store=trust_store(agent_dir), home=_home(environment), override=arguments.approve, default=found.settings.default_project_trust
-    )
+    trust = _resolver(arguments, environment, found.settings.default_project_trust)
     found.set_trusted(trust.resolve_unasked(chosen.cwd).trusted)
     limits_of(found.effective)
     return Start(arguments=arguments, world=world, here=cwd, chosen=chosen, found=found)
@@ -181,7 +252,7 @@ def options_of(start: Start) -> OpenOptions:
         session=chosen.target,
         settings=settings,
         providers=providers,
-        extensions=tuple([ExtensionSource(path=os.path.abspath(os.path.expanduser(path))) for path in arguments.extension]),
+        flags=arguments.flags,
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,
@@ -195,8 +266,12 @@ def options_of(start: Start) -> OpenOptions:
         model=None if model is None else model.model.reference,
         thinking_level=arguments.thinking or (None if model is None else model.level),
         override_cwd=chosen.override_cwd,
-        mode="json" if arguments.mode == "json" else "print",
+        mode=_mode(arguments),
     )
+
+
+def _mode(arguments: Arguments) -> str:
+    return "json" if arguments.mode == "json" else "print"
 
 
 def _places(start: Start) -> ResourcePlaces:

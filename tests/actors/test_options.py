@@ -48,6 +48,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "resume": ("continue", "resume is 'continue'; expected one of 'report'"),
     "listeners": ((waits,), "expected a plain function"),
     "override_cwd": ("yes", "override_cwd is 'yes'; expected true or false"),
+    "services": ("files", "services is 'files'; expected an object with check() and renewed(), or None"),
     "mode": (None, "mode is None; expected a text"),
     "ui": (
         print,

@@ -18,6 +18,7 @@ CASES = [
     ("deltas 3", {"updates", "us_per_update", "rss_mb"}),
     ("fanout 3", {"ms", "us_per_call", "rss_mb"}),
     ("idle 2", {"ms_per_session", "kb_per_session"}),
+    ("extensions 3", {"whole_ms", "discover_ms", "imports_ms", "beyond_imports_ms", "commands"}),
     ("body 8", {"first_ms", "again_ms", "ms_per_1000", "mb"}),
 ]
 

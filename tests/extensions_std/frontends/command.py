@@ -51,8 +51,9 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """All of it."""
-        return {"HOME": str(self.home), "PATH": os.defpath, "TMPDIR": str(self.home.parent / "tmp")}
+        """All of it; where these tests are told to look for modules, the command looks, too."""
+        ours = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+        return {"HOME": str(self.home), "PATH": os.defpath, "TMPDIR": str(self.home.parent / "tmp"), **ours}
 
     def configure(self, base_url: str, **fields: Any) -> None:
         """Describes one local model server in models.json."""

@@ -72,6 +72,33 @@ def test_every_fault_is_told_at_once(words: list[str], faults: list[str]) -> Non
     assert list(refused.value.faults) == faults
 
 
+FLAGGED: list[tuple[list[str], dict[str, Any]]] = [
+    (["--plan", "one"], {"flags": {"plan": True}, "messages": ("one",)}),
+    (["--plan=false", "--plan=true"], {"flags": {"plan": True}}),
+    (["--who", "one", "two"], {"flags": {"who": "one"}, "messages": ("two",)}),
+    (["--who="], {"flags": {"who": ""}}),
+]
+
+
+@pytest.mark.rule("API-8")
+@pytest.mark.parametrize(("words", "fields"), FLAGGED, ids=[" ".join(words) for words, _fields in FLAGGED])
+def test_flags_of_extensions_are_understood(words: list[str], fields: dict[str, Any]) -> None:
+    assert parse(words, {"plan": "boolean", "who": "string"}) == Arguments(**fields)
+
+
+@pytest.mark.rule("API-8")
+def test_while_flags_are_not_known_every_long_option_may_be_one_and_takes_nothing() -> None:
+    parsed = parse(["--nix", "one", "--who=two", "-p", "three"], None)
+
+    assert (parsed.flags, parsed.messages) == ({"nix": True, "who": "two"}, ("one", "three"))
+
+
+@pytest.mark.parametrize("words", [["-z"], ["--mode", "xml"], ["--nix", "-z"]])
+def test_other_faults_are_told_before_flags_are_known(words: list[str]) -> None:
+    with pytest.raises(BadArguments):
+        parse(words, None)
+
+
 @pytest.mark.parametrize("word", ["resume", "supervise", "serve", "mcp-serve", "log", "export"])
 @pytest.mark.parametrize("rest", [[], ["--all"]])
 def test_a_subcommand_of_a_later_version_is_no_prompt(word: str, rest: list[str]) -> None:

@@ -33,7 +33,7 @@ class Row:
 
 ROWS: Final = (
     Row(name="unknown option", arguments=("--nix", "hi"), says=("Error: Unknown option: --nix",)),
-    Row(name="unknown options", arguments=("--nix", "-z", "hi"), says=("Error: Unknown options: --nix, -z",)),
+    Row(name="unknown options", arguments=("--nix", "--nax", "hi"), says=("Error: Unknown options: --nix, --nax",)),
     Row(name="option of a later version", arguments=("--resume", "x"), says=("Error: Unknown option: --resume",)),
     Row(name="value missing", arguments=("hi", "--model"), says=("Error: Unknown option: --model",)),
     Row(name="mode missing", arguments=("hi", "--mode"), says=("Error: --mode requires text or json",)),
