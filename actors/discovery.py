@@ -6,13 +6,13 @@ sections below. The same extension may be found twice; the first time counts, wh
 with an entry stands in the list as its report.
 
 The entries of a settings list are of four kinds: paths and globs add what they name; `!glob`, `+path` and `-path`
-decide about what was found anyway (EXT-9). About one extension the strongest word counts: `-` before `+` before `!`.
+decide about what was found anyway (EXT-9; `kernel/path_entries.py` reads them). About one extension the strongest
+word counts: `-` before `+` before `!`.
 A project's words about its own extensions and those of its user's list about the user's stay apart; about built-in
 and installed extensions both speak, and the project has the last word. A project may also name one of the user's
 extensions exactly, with `+` or `-`, and has the last word about that, too.
 """
 
-import fnmatch
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +31,7 @@ from camshaft.actors.loading import (
     LoadWarning,
     Source,
 )
+from camshaft.kernel.path_entries import PathEntries, path_entries
 
 PROJECT_FOLDER: Final = ".camshaft"
 EXTENSIONS_FOLDER: Final = "extensions"
@@ -163,50 +164,37 @@ class _Words:
     """A list of settings, sorted by what its entries do."""
 
     base: str
-    named: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
-    put_in: frozenset[str] = frozenset()
-    put_out: frozenset[str] = frozenset()
+    named: tuple[str, ...]
+    """Paths and globs, as they were written."""
+    entries: PathEntries
 
     @classmethod
-    def of(cls, entries: Sequence[str], base: str) -> "_Words":
-        """The sorted list; an empty entry says nothing."""
-        signed = {sign: [each[1:] for each in entries if each[:1] == sign] for sign in "!+-"}
-        plain = [each for each in entries if each and each[0] not in signed]
-        names = [each for each in plain if _is_name(each)]
-        return cls(
-            base=base,
-            named=tuple([each for each in plain if not _is_name(each)]),
-            excluded=tuple(signed["!"]),
-            put_in=frozenset([_exact(each, base) for each in (*signed["+"], *names)]),
-            put_out=frozenset([_exact(each, base) for each in signed["-"]]),
-        )
+    def of(cls, written: Sequence[str], base: str) -> "_Words":
+        """The sorted list; an empty entry says nothing. The plain name of a built-in or installed extension is as good as one with `+`."""
+        entries = path_entries(written, lambda path: resolved(path, base))
+        names = tuple([each for each in entries.includes if _is_name(each)])
+        plain = [each for each in written if each.strip() and each[0] not in "!+-" and not _is_name(each)]
+        return cls(base=base, named=tuple(plain), entries=attrs.evolve(entries, forced_in=(*entries.forced_in, *names)))
 
     def exactly(self, source: Source) -> bool | None:
         """What `+` and `-` say about it."""
         spellings = _spellings(source)
-        return False if spellings & self.put_out else True if spellings & self.put_in else None
+        if spellings & set(self.entries.forced_out):
+            return False
+        return True if spellings & set(self.entries.forced_in) else None
 
     def say(self, source: Source) -> bool | None:
         """What the list says about it; None if nothing."""
         exactly = self.exactly(source)
-        if exactly is not None:
-            return exactly
-        shown = {getattr(source, "path", "")}
-        shown |= {os.path.basename(each) for each in shown} | {os.path.relpath(each, self.base) for each in shown if os.path.isabs(each)}
-        return False if any([fnmatch.fnmatchcase(name, pattern) for pattern in self.excluded for name in shown]) else None
+        return False if exactly is None and not self.entries.allows(*_spellings(source)) else exactly
 
 
 def _is_name(written: str) -> bool:
     return written.startswith(("builtin:", "package:"))
 
 
-def _exact(written: str, base: str) -> str:
-    return written if _is_name(written) else resolved(written, base)
-
-
 def _spellings(source: Source) -> set[str]:
-    """What an exact entry may call it."""
+    """What an entry may call it."""
     if isinstance(source, ExtensionFile):
         return {source.path, source.file}
     return {source.path} if isinstance(source, InstalledExtension | BuiltinExtension) else set()

@@ -61,7 +61,8 @@ class ExtensionAPI:
     def checked(self) -> Extension:
         """The extension, if it may still act. Raises ExtensionMisuse or StaleContext."""
         if self._extension.failed:
-            raise ExtensionMisuse(f'Extension "{self._extension.path}" failed to load and its API is no longer active.')
+            why = "was left out" if self._extension.left_out else "failed to load"
+            raise ExtensionMisuse(f'Extension "{self._extension.path}" {why} and its API is no longer active.')
         self.host.standing(self._extension).check()
         return self._extension
 

@@ -80,7 +80,7 @@ class Loader:
         loaded = [(source, each) for key, source in wanted.items() if isinstance(each := self._known[key], Extension)]
         kept, replaced = without_replaced(loaded)
         for extension in set(self._host.extensions) - set(kept):
-            extension.failed = True
+            extension.failed = extension.left_out = True
         self._host.extensions[:] = kept
         self._host.load_errors[:] = [*failures, *conflicts(kept)]
         self._host.load_warnings[:] = [*warnings, *replaced]

@@ -102,3 +102,6 @@ class Extension:
     """Resolvers, in the order of registration."""
     markdown_transformer: MarkdownTransformer | None = None
     failed: bool = False
+    """It is not part of the conversation: it did not load, or was left out."""
+    left_out: bool = False
+    """It loaded, but another extension replaces it, or settings that were read later do not want it (EXT-11, EXT-62)."""

@@ -11,7 +11,7 @@ import trio
 from camshaft.actors.host import CamshaftError, InvalidSetting, open_kernel, real_world
 from camshaft.extensions_std.frontends.arguments import BadArguments, parse
 from camshaft.extensions_std.frontends.reports import report_loading
-from camshaft.extensions_std.frontends.startup import Start, loaded_extensions, start_of
+from camshaft.extensions_std.frontends.startup import Start, loaded_extensions, resolver_of, start_of
 from camshaft.extensions_std.frontends.streams import say
 
 HEADING: Final = "Flags of extensions:"
@@ -34,7 +34,7 @@ async def _rows(start: Start) -> list[tuple[str, str]]:
     async with open_kernel(world=start.world) as kernel:
         loaded = kernel.preload(start.chosen.cwd, mode="print", say=say)
         try:
-            await loaded_extensions(start, loaded)
+            await loaded_extensions(start, resolver_of(start), loaded)
         except CamshaftError as error:
             say(f"Error: {error}")
             return []

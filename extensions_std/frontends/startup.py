@@ -88,7 +88,8 @@ class Startup:
         Raises StartupFailed, and InvalidTrustStore for a damaged store of decisions (TRUST-6).
         """
         loaded = kernel.preload(self.start.chosen.cwd, mode=_mode(self.start.arguments), say=_warn)
-        sources = await loaded_extensions(self.start, loaded)
+        trust = resolver_of(self.start)
+        sources = await loaded_extensions(self.start, trust, loaded)
         if report_loading(loaded.load_errors, loaded.load_warnings):
             raise StartupFailed
         start, prompts = self._prompts({name: flag.type for name, flag in loaded.flags.items()})
@@ -97,7 +98,8 @@ class Startup:
             options = attrs.evolve(options, session=await sessions.made(start.chosen, start.world))
         except (InvalidSetting, CamshaftError) as error:
             raise StartupFailed(str(error)) from None
-        return _job(start, attrs.evolve(options, extensions=sources, preloaded=loaded), prompts)
+        services = FollowedFiles(kernel=kernel, start=start, trust=trust)
+        return _job(start, attrs.evolve(options, extensions=sources, preloaded=loaded, services=services), prompts)
 
     def _prompts(self, flags: Mapping[str, str]) -> tuple["Start", tuple[Prompt, ...]]:
         """The arguments, read with the flags of extensions, and the prompts in them."""
@@ -146,25 +148,81 @@ def _job(start: "Start", options: OpenOptions, prompts: tuple[Prompt, ...]) -> J
     )
 
 
-async def loaded_extensions(start: "Start", loaded: Preloaded) -> tuple[Source, ...]:
+@attrs.define(eq=False, kw_only=True)
+class FollowedFiles:
+    """Gives the options again when extensions are reloaded or a session of another folder begins (EXT-42, EXT-49)."""
+
+    kernel: Kernel
+    start: "Start"
+    trust: TrustResolver
+    """Keeps its decisions: nobody is asked twice about a folder (EXT-65)."""
+
+    def check(self, cwd: str) -> None:
+        """Raises InvalidSetting for settings of that folder with which nothing can run, as if it were not trusted (EXT-44)."""
+        limits_of(settings_files(agent_dir_of(self.start.world.environment), cwd, trusted=False).effective)
+
+    async def renewed(self, options: OpenOptions, reason: str) -> OpenOptions:
+        """The options with what the files of `options.cwd` say now; a broken settings file keeps its values on a reload (SET-5).
+
+        Raises InvalidSetting, InvalidTrustStore, StartupFailed.
+        """
+        cwd, before = options.cwd, self.start
+        if reason == "reload":
+            before.found.reload()
+            found = before.found
+        else:
+            found = settings_files(agent_dir_of(before.world.environment), cwd, trusted=False)
+        start = attrs.evolve(before, chosen=attrs.evolve(before.chosen, cwd=cwd, warnings=()), found=found)
+        loaded = None
+        if self.trust.known(cwd) is None:
+            loaded = self.kernel.preload(cwd, mode=options.mode, ui=options.ui, say=_warn)
+            sources = await loaded_extensions(start, self.trust, loaded)
+        else:
+            found.set_trusted((await self.trust.resolve(cwd)).trusted)
+            sources = discover_extensions(_invocation(start), _place(found, cwd))
+        self.start = start
+        return attrs.evolve(
+            options_of(start),
+            session=options.session,
+            override_cwd=options.override_cwd,
+            listeners=options.listeners,
+            extensions=sources,
+            preloaded=loaded,
+            services=self,
+        )
+
+
+async def loaded_extensions(start: "Start", trust: TrustResolver, loaded: Preloaded) -> tuple[Source, ...]:
     """Loads the extensions of a start, and gives their list; where it matters, they are asked about trust before (TRUST-8).
 
     Raises InvalidTrustStore.
     """
-    agent_dir, found = agent_dir_of(start.world.environment), start.found
-    arguments = start.arguments
-    looking = Invocation(agent_dir=agent_dir, started_in=start.here, explicit=arguments.extension, only_explicit=arguments.no_extensions)
-    trust = _resolver(arguments, start.world.environment, found.settings.default_project_trust)
-    trust.ask_handlers = loaded.ask_trust
+    found, looking = start.found, _invocation(start)
     if trust.known(loaded.cwd) is None:
         found.set_trusted(False)
+        trust.ask_handlers = loaded.ask_trust
         await loaded.load(participants(discover_extensions(looking, _place(found, loaded.cwd))))
     found.set_trusted((await trust.resolve(loaded.cwd)).trusted)
-    for warning in trust.warnings:
-        _warn(warning)
+    while trust.warnings:
+        _warn(trust.warnings.pop(0))
     sources = discover_extensions(looking, _place(found, loaded.cwd))
     await loaded.load(sources)
     return sources
+
+
+def _invocation(start: "Start") -> Invocation:
+    arguments = start.arguments
+    return Invocation(
+        agent_dir=agent_dir_of(start.world.environment),
+        started_in=start.here,
+        explicit=arguments.extension,
+        only_explicit=arguments.no_extensions,
+    )
+
+
+def resolver_of(start: "Start") -> TrustResolver:
+    """Who decides about trust for the rest of the process."""
+    return _resolver(start.arguments, start.world.environment, start.found.settings.default_project_trust)
 
 
 def _place(found: SettingsFiles, cwd: str) -> Place:

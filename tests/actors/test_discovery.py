@@ -265,7 +265,7 @@ def test_other_dependencies_are_nobodys_affair(tmp_path: Path) -> None:
 
 WORDS = {
     "a glob takes out": (("!extensions/a*",), ["b.py", "pack"]),
-    "a glob takes out by name": (("!a.py", "!pac?"), ["b.py"]),
+    "a glob takes out by name": (("!**/a.py", "!*/pac?"), ["b.py"]),
     "a glob takes out by absolute path": (("!{agent}/extensions/*.py",), ["pack"]),
     "+ beats !": (("!extensions/*", "+extensions/b.py"), ["b.py"]),
     "- beats +": (("+extensions/b.py", "-extensions/b.py"), ["a.py", "pack"]),
@@ -292,7 +292,7 @@ def test_listed_paths_are_relative_to_their_settings_and_may_be_folders_and_glob
     write(tmp_path, {f"agent/more/{name}": "" for name in ("b.py", "a.py", "bad.py", "pack/__init__.py", "notes.txt")})
     write(tmp_path, {"project/.camshaft/x.py": "", "elsewhere/many/1.py": "", "elsewhere/many/2.py": ""})
 
-    names = found(tmp_path, project=("x.py",), user=("more/*.py", "!bad.py", "more/pack", "../elsewhere/many"))
+    names = found(tmp_path, project=("x.py",), user=("more/*.py", "!more/bad.py", "more/pack", "../elsewhere/many"))
 
     assert names == [
         *("project/.camshaft/x.py", "agent/more/a.py", "agent/more/b.py", "agent/more/pack"),
@@ -325,7 +325,7 @@ def test_a_project_may_name_an_extension_of_the_user_exactly(tmp_path: Path) -> 
     write(tmp_path, {f"agent/extensions/{name}.py": "" for name in "abc"})
     agent = f"{tmp_path}/agent"
 
-    names = found(tmp_path, project=(f"-{agent}/extensions/a.py", f"+{agent}/extensions/b.py", "!c.py"), user=("!b.py",))
+    names = found(tmp_path, project=(f"-{agent}/extensions/a.py", f"+{agent}/extensions/b.py", "!**/c.py"), user=("!**/b.py",))
 
     assert names == ["agent/extensions/b.py", "agent/extensions/c.py"]
 

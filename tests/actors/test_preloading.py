@@ -220,6 +220,20 @@ def test_extensions_that_are_discarded_are_over() -> None:
         kept[0].on("turn_end", print)
 
 
+@pytest.mark.rule("EXT-62")
+def test_an_extension_that_is_not_wanted_any_more_is_told_so() -> None:
+    kept: list[Any] = []
+
+    async def load(kernel: Kernel) -> None:
+        early = kernel.preload("/")
+        await early.load((InlineExtension(name="x", setup=kept.append),))
+        await early.load(())
+        with pytest.raises(ExtensionMisuse, match='Extension "<inline:x>" was left out and its API is no longer active.'):
+            kept[0].on("turn_end", print)
+
+    in_kernel(load)
+
+
 @pytest.mark.rule("EXT-22")
 def test_before_the_conversation_actions_raise() -> None:
     kept: list[Any] = []
