@@ -12,13 +12,14 @@ Longer than 400 lines because it is a list of names: everything that extensions 
 
 from camshaft.actors.bus import Bus
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
-from camshaft.actors.contexts import CommandContext, ExtensionContext, ToolContext
+from camshaft.actors.contexts import CommandContext, ExtensionContext, ReplacedSessionContext, ToolContext
 from camshaft.actors.desk import TooMuchShown
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.misuse import ExtensionMisuse
+from camshaft.actors.model_asks import ModelFailed
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.oversight import TooManyTasks
 from camshaft.actors.ports.clock import Clock, Ids
@@ -28,9 +29,11 @@ from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processe
 from camshaft.actors.programs import ExecResult
 from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestHooks, RequestOptions
 from camshaft.actors.registrations import Completion
+from camshaft.actors.replacement import Replaced
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.session_list import list_all_sessions, list_sessions
 from camshaft.actors.session_view import SessionView
+from camshaft.actors.session_writer import SessionWriter
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.standing import CallEnded, ExtensionQuarantined, TooManyActions
 from camshaft.actors.surface import MarkdownContext, RenderView, ToolRenderers
@@ -39,7 +42,9 @@ from camshaft.actors.trust_context import TrustContext, TrustUi
 from camshaft.actors.ui_context import ExtensionUi, UiMisuse
 from camshaft.actors.world import World
 from camshaft.kernel.boundary import BoundaryContext, BoundaryResult
+from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.codec import decode_entry, decode_message, dumps, encode, loads
+from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.entries import (
     BranchSummaryEntry,
     CompactionDraft,
@@ -63,6 +68,7 @@ from camshaft.kernel.entries import (
     UsageEntry,
 )
 from camshaft.kernel.errors import CodecError, MalformedJson
+from camshaft.kernel.estimates import ContextUsage
 from camshaft.kernel.events import (
     AgentSettled,
     AgentStart,
@@ -181,6 +187,7 @@ from camshaft.kernel.stream import (
     ToolCallEnded,
     ToolCallStarted,
 )
+from camshaft.kernel.summaries import conversation_text
 from camshaft.kernel.thawed import Thawed, frozen, thawed
 from camshaft.kernel.tools import (
     Annotations,
@@ -243,6 +250,7 @@ __all__ = [
     "CompactionDraft",
     "CompactionEntry",
     "CompactionPreparation",
+    "CompactionResult",
     "CompactionSummaryMessage",
     "Completion",
     "Content",
@@ -251,6 +259,7 @@ __all__ = [
     "ContextEvent",
     "ContextFile",
     "ContextResult",
+    "ContextUsage",
     "ContextWithSystemEvent",
     "Cost",
     "CustomDraft",
@@ -301,10 +310,12 @@ __all__ = [
     "MessageUpdate",
     "Model",
     "ModelChangeEntry",
+    "ModelFailed",
     "ModelMessage",
     "ModelRegistry",
     "ModelRequest",
     "ModelSelectEvent",
+    "NavigationResult",
     "NO_USAGE",
     "Namespace",
     "NotJson",
@@ -327,6 +338,8 @@ __all__ = [
     "Rates",
     "RegisteredMcpServer",
     "RenderView",
+    "Replaced",
+    "ReplacedSessionContext",
     "Replacement",
     "RequestHooks",
     "RequestOptions",
@@ -349,6 +362,7 @@ __all__ = [
     "SessionStartEvent",
     "SessionTreeEvent",
     "SessionView",
+    "SessionWriter",
     "Signal",
     "SourceInfo",
     "StaleContext",
@@ -412,6 +426,7 @@ __all__ = [
     "World",
     "blocks_of",
     "clamp_level",
+    "conversation_text",
     "cost_of",
     "current_prompt",
     "current_tools",

@@ -5,12 +5,13 @@ that was replaced raises StaleContext on every use (EXT-46). What a handler, a t
 share is `ExtensionContext`; the other two are that and more, so that an editor knows their members.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from camshaft.actors.generation import Checked, OnlyInCommands
+from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.session_view import SessionView
@@ -21,6 +22,7 @@ from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.estimates import ContextUsage
 from camshaft.kernel.hook_events import CustomInput
+from camshaft.kernel.messages import AssistantMessage, Message
 from camshaft.kernel.models import Model
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.tools import CallOutcome, Signal, callable_names
@@ -138,6 +140,35 @@ class ExtensionContext:
         """Tokens in context; None without a model or a known window."""
         model = self.model
         return None if model is None else estimates.context_usage(self._live.state.projection, model.context_window)
+
+    async def ask_model(  # noqa: PLR0913  # all but the question by name
+        self,
+        messages: str | Sequence[Message],
+        *,
+        system_prompt: str | None = None,
+        model: Model | None = None,
+        thinking_level: str | None = None,
+        signal: Signal | None = None,
+        kind: str = "extension",
+        record_usage: bool = True,
+    ) -> AssistantMessage:
+        """The answer of a model to a question, or to a whole conversation, without tools and outside this conversation.
+
+        It can be asked at any time, in a run or not, by default the selected model. `signal`, by default
+        that of the run, ends it. What it used is stored as a `usage` entry of this `kind`; give
+        `record_usage=False` where the answer's `usage` is stored with something else: a tool result, a
+        summary. Raises ModelFailed for an answer that is none, with `aborted` if the signal was set.
+        """
+        ask = ModelAsk(
+            messages=messages,
+            system_prompt=system_prompt,
+            model=model,
+            thinking_level=thinking_level,
+            signal=self.signal if signal is None else signal,
+            kind=kind,
+            record_usage=record_usage,
+        )
+        return await self._live.ask_model(self._generation, ask)
 
     def start_task(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Runs `await function(*arguments)` beside everything else, until it ends or the extensions are replaced (EXT-23).

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 
 from camshaft.actors.desk import Desk
+from camshaft.actors.generation import Checked
+from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.providers import Provider
 from camshaft.actors.signal import AbortSignal
@@ -17,7 +19,7 @@ from camshaft.actors.world import World
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.hook_events import CustomInput
-from camshaft.kernel.messages import ImageBlock
+from camshaft.kernel.messages import AssistantMessage, ImageBlock
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions
@@ -218,6 +220,10 @@ class Runtime(Protocol):
         label: str | None = None,
     ) -> NavigationResult:
         """Move to another entry (CTXT-9). Raises CommandRefused."""
+        ...
+
+    async def ask_model(self, standing: Checked, ask: ModelAsk) -> AssistantMessage:
+        """Ask a model outside the conversation. Raises ModelFailed."""
         ...
 
     async def wait_idle(self) -> None:

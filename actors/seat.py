@@ -28,7 +28,10 @@ from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.event_stream import DIAGNOSTICS_KEPT_MAX, Follower, Listener
 from camshaft.actors.expansion import commands_of
 from camshaft.actors.flights import Disposition, Receipt
+from camshaft.actors.generation import Checked
 from camshaft.actors.loading import LoadError, LoadWarning
+from camshaft.actors.model_answers import ask_model
+from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider, find_model, provider_of
@@ -63,7 +66,7 @@ from camshaft.kernel.dialogs import Dialog, UiState
 from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged, ThinkingLevelChanged
 from camshaft.kernel.forking import NO_LEAF_TEXT, ForkPosition
 from camshaft.kernel.hook_events import CustomInput
-from camshaft.kernel.messages import BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
+from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
@@ -660,6 +663,11 @@ class Seat:
     def show_prompt(self, options: PromptOptions | None, shown: PromptOptions | None = None) -> None:
         """What `system_prompt` shows: these options; made of the ones `shown`, with the tools as they are; None: the base."""
         self._shown = None if options is None else (options, shown)
+
+    async def ask_model(self, standing: Checked, ask: ModelAsk) -> AssistantMessage:
+        """Asks a model for an extension, outside the conversation. Raises ModelFailed."""
+        self._require_open()
+        return await ask_model(self._parts, standing, ask)
 
     def start_task(self, path: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         """Runs a task of the extension at `path` until its generation ends (EXT-23)."""

@@ -20,6 +20,7 @@ from camshaft.actors.world import World
 from camshaft.kernel.commands import Command
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
+from camshaft.kernel.models import Model
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.records import InputRecord
 from camshaft.kernel.state import Commit, SessionState
@@ -102,8 +103,13 @@ class SeatParts:
             return NO_MODEL_TEXT
         provider = provider_of(self.providers, model)
         if provider is not None and not provider.configured():
-            return f"No API key found for {model.provider}. Set it in models.json, in the environment, or with an option."
+            return no_key_text(model)
         return None
+
+
+def no_key_text(model: Model) -> str:
+    """Why a model whose provider has no credentials cannot be asked."""
+    return f"No API key found for {model.provider}. Set it in models.json, in the environment, or with an option."
 
 
 def input_of(commit: Commit) -> InputRecord:

@@ -1,7 +1,7 @@
-"""One summary request to a model, with its own retries (CMP-37, RTY-15).
+"""One request to a model beside the conversation, mostly for a summary, with its own retries (CMP-37, RTY-15).
 
-Unlike the requests of a run it shows nothing of its answer to anybody, and what becomes of
-the answer is decided by `kernel/summaries.py`. It ends soon when its signal is set, also in
+Unlike the requests of a run it shows nothing of its answer to anybody. What becomes of the
+answer to a summary request is decided by `kernel/summaries.py`. It ends soon when its signal is set, also in
 the wait before a retry; then the answer is an aborted one. Nothing of it is stored.
 """
 
@@ -18,12 +18,13 @@ from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import retries
 from camshaft.kernel.events import (
+    Event,
     SummarizationRetryAttemptStart,
     SummarizationRetryFinished,
     SummarizationRetryScheduled,
     SummarySource,
 )
-from camshaft.kernel.messages import AssistantMessage
+from camshaft.kernel.messages import AssistantMessage, ModelMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.stream import Ended, Partial, StreamItem, Violation, begin, finish, fold
 from camshaft.kernel.summaries import SummaryFailure, SummaryRequest, SummaryText, answered
@@ -37,20 +38,25 @@ class Summarizer:
     signal: AbortSignal
     model: Model
     thinking_level: str
-    source: SummarySource
+    source: SummarySource | None = None
+    """Of a summary, for the events about its retries; None: something else is asked, and its retries are not told."""
     reason: str | None = None
     """Of a compaction."""
 
     async def summarize(self, request: SummaryRequest) -> SummaryText | SummaryFailure:
         """The text of the answer, or why there is none."""
+        return answered(request.label, await self.ask(request.messages(self.parts.session.now_ms())))
+
+    async def ask(self, messages: tuple[ModelMessage, ...]) -> AssistantMessage:
+        """The last answer to `messages`: after the retries, and an aborted one if it is no longer wanted."""
         settings, attempt = self.parts.state.settings.retry, 0
-        publish = self.parts.stream.publish
+        publish = self._told
         try:
             while True:
-                message = await self._ask(request)
+                message = await self._ask(messages)
                 again = settings.enabled and attempt < settings.max_retries and retries.is_retryable(message, self.model.context_window)
                 if self.signal.cancelled or not again:
-                    return answered(request.label, self._as_aborted(message) if self.signal.cancelled else message)
+                    return self._as_aborted(message) if self.signal.cancelled else message
                 attempt += 1
                 delay_ms = round(retries.retry_delay_ms(settings.base_delay_ms, attempt, settings.max_agent_delay_ms))
                 publish(
@@ -60,27 +66,32 @@ class Summarizer:
                 )
                 with trio.move_on_after(delay_ms / 1000):
                     await self.signal.wait()
-                    return answered(request.label, self._as_aborted(message))
-                publish(SummarizationRetryAttemptStart(source=self.source, reason=self.reason))
+                    return self._as_aborted(message)
+                if self.source is not None:
+                    publish(SummarizationRetryAttemptStart(source=self.source, reason=self.reason))
         finally:
             if attempt:
                 publish(SummarizationRetryFinished())
 
-    async def _ask(self, request: SummaryRequest) -> AssistantMessage:
+    def _told(self, event: Event) -> None:
+        if self.source is not None:
+            self.parts.stream.publish(event)
+
+    async def _ask(self, messages: tuple[ModelMessage, ...]) -> AssistantMessage:
         parts, model = self.parts, self.model
         now_ms = parts.session.now_ms()
         partial = begin(model.api, model.provider, model.id, now_ms)
         provider = provider_of(parts.providers, model)
         if provider is None:
             return finish(partial, Ended("error", f"No API provider registered for api: {model.api}"))
-        return await self._streamed(request, provider, partial)
+        return await self._streamed(messages, provider, partial)
 
-    async def _streamed(self, request: SummaryRequest, provider: Provider, partial: Partial) -> AssistantMessage:
+    async def _streamed(self, messages: tuple[ModelMessage, ...], provider: Provider, partial: Partial) -> AssistantMessage:
         parts, model = self.parts, self.model
         asked = ModelRequest(
             model=model,
             thinking_level=self.thinking_level,
-            messages=request.messages(parts.session.now_ms()),
+            messages=messages,
             options=RequestOptions(session_id=parts.world.ids.session_id(), cache_retention="none"),
             hooks=summary_hooks(parts.host, model),
         )
