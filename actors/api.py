@@ -11,6 +11,7 @@ Longer than 400 lines because it is a list of names: everything that extensions 
 """
 
 from camshaft.actors.bus import Bus
+from camshaft.actors.captured_output import CapturedOutput, spill_opener
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
 from camshaft.actors.contexts import CommandContext, ExtensionContext, ReplacedSessionContext, ToolContext
 from camshaft.actors.desk import TooMuchShown
@@ -34,6 +35,7 @@ from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.session_list import list_all_sessions, list_sessions
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.session_writer import SessionWriter
+from camshaft.actors.shells import FAMILIES, SESSION_VARIABLES, NoShell, find_shell, prefixed, without_session
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.standing import CallEnded, ExtensionQuarantined, TooManyActions
 from camshaft.actors.surface import MarkdownContext, RenderView, ToolRenderers
@@ -217,6 +219,14 @@ __all__ = [
     "Child",
     "ChildOptions",
     "ChildOutcome",
+    "CapturedOutput",
+    "spill_opener",
+    "FAMILIES",
+    "SESSION_VARIABLES",
+    "NoShell",
+    "find_shell",
+    "prefixed",
+    "without_session",
     "ABORTED",
     "AbortSignal",
     "AfterProviderResponseEvent",

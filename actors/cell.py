@@ -27,6 +27,7 @@ from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.sends import Sends
 from camshaft.actors.tool_executor import ToolExecutor
 from camshaft.actors.tree_moves import TreeMoves
+from camshaft.actors.user_bash import UserBash
 from camshaft.kernel import hook_events, session_events, session_merges
 from camshaft.kernel.events import DiagnosticEvent
 
@@ -43,6 +44,7 @@ class Cell:
     executor: ToolExecutor
     flights: Flights
     prompts: Prompts
+    bash: UserBash
     sends: Sends
     moves: TreeMoves
     is_started: bool = False
@@ -81,6 +83,7 @@ class Cell:
         """
         if self.parts.ground.depth == 0:  # a child shows its dialogs on its parent's desk
             self.parts.ground.desk.dismiss()
+        await self.bash.end()
         while self.flights.current is not None:
             if self.parts.state.is_idle and is_part_of(f"run {self.flights.current.run_id}"):
                 return
@@ -116,4 +119,4 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     if parts.ground.depth == 0:
         parts.ground.desk.bind(parts.host.notify)
     moves = TreeMoves(parts, flights, prompts)
-    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, sends=sends, moves=moves)
+    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, bash=UserBash(parts), sends=sends, moves=moves)

@@ -129,6 +129,7 @@ from camshaft.actors.trust import (
     trust_store,
 )
 from camshaft.actors.ui_port import PlainTheme, ScreenPort, ThemeChange, UiPort, WatchedUi
+from camshaft.actors.user_bash import UserBashFailed
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
@@ -138,6 +139,7 @@ from camshaft.kernel.events import (
     AgentStart,
     AutoRetryEnd,
     AutoRetryStart,
+    BashExecutionUpdate,
     CompactionEnd,
     CompactionStart,
     DiagnosticEvent,
@@ -161,6 +163,7 @@ from camshaft.kernel.events import (
     UiChanged,
     UiReset,
 )
+from camshaft.kernel.session_events import UserBashOutput
 from camshaft.kernel.session_summary import SessionHead, SessionItem
 from camshaft.kernel.settings import InvalidSetting, Settings, read_settings
 from camshaft.kernel.settings_merge import ResourceLists, effective_settings
@@ -171,6 +174,9 @@ __all__ = [
     "Child",
     "ChildOptions",
     "ChildOutcome",
+    "UserBashFailed",
+    "BashExecutionUpdate",
+    "UserBashOutput",
     "AgentEnd",
     "AgentSettled",
     "AgentStart",

@@ -46,13 +46,12 @@ from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.tree_moves import Wish
 from camshaft.actors.world import World
-from camshaft.kernel import hook_events
+from camshaft.kernel import hook_events, session_events
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.commands import (
     AppendCustom,
     AppendMessage,
     ClearQueues,
-    Hold,
     QueueName,
     SelectLevel,
     SelectModel,
@@ -70,7 +69,6 @@ from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, Ima
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
-from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import Activity, SessionState
 from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
@@ -582,10 +580,26 @@ class Seat:
 
     def record_bash(self, message: BashExecutionMessage) -> None:
         """Stores the result of a command the user ran; held to the end of the run while one is active (LOOP-35)."""
-        if admit(Operation.SHELL, self.state.live.activity) is Verdict.HOLD:
-            self._parts.posted(Hold(message=message))
-        else:
-            self._parts.posted(AppendMessage(message=message))
+        self._cell.bash.record(message)
+
+    async def user_bash(
+        self, command: str, *, exclude_from_context: bool = False, command_id: str | None = None
+    ) -> session_events.UserBashOutput:
+        """Runs a command of the person and records it; what it prints is told as `bash_execution_update` (UB-1 to UB-6).
+
+        Several may run at once, and beside a run. Raises UserBashFailed if a handler blocks it or it cannot be run.
+        """
+        self._require_open()
+        return await self._cell.bash.run(command, exclude_from_context=exclude_from_context, command_id=command_id)
+
+    def abort_bash(self) -> None:
+        """Kills every command of the person that runs; each is recorded as cancelled (RPC-78)."""
+        self._cell.bash.abort()
+
+    @property
+    def is_bash_running(self) -> bool:
+        """Whether a command of the person runs; a screen with room for one refuses another (UB-2)."""
+        return self._cell.bash.is_running
 
     async def set_model(self, reference: str | Model) -> bool:
         """Uses another model; False if it has no credentials. Raises UnknownModel."""

@@ -48,6 +48,17 @@ class AgentSettled:
 
 
 @attrs.frozen(kw_only=True)
+class BashExecutionUpdate:
+    """A command that a person runs printed something (RPC-76)."""
+
+    type: ClassVar[str] = "bash_execution_update"
+    delta: str
+    """Cleaned: no control sequences, line ends as LF; never empty."""
+    id: str | None = None
+    """The id of the client's command that ran it."""
+
+
+@attrs.frozen(kw_only=True)
 class TurnStart:
     """A turn begins, before its messages."""
 
@@ -340,6 +351,7 @@ Event = (
     | EntryAppended
     | AutoRetryStart
     | AutoRetryEnd
+    | BashExecutionUpdate
     | CompactionStart
     | CompactionEnd
     | SummarizationRetryScheduled

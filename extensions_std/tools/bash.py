@@ -13,7 +13,10 @@ import attrs
 import trio
 
 from camshaft.actors.api import (
+    FAMILIES,
     OUTPUT_BYTES_MAX,
+    SESSION_VARIABLES,
+    CapturedOutput,
     Files,
     FrozenDict,
     Json,
@@ -28,9 +31,11 @@ from camshaft.actors.api import (
     Truncation,
     encode,
     freeze,
+    prefixed,
     size_text,
+    spill_opener,
+    without_session,
 )
-from camshaft.extensions_std.tools.captured_output import CapturedOutput, spill_opener
 from camshaft.extensions_std.tools.failures import ToolFailure, error_code
 from camshaft.extensions_std.tools.programs import shell_path
 
@@ -42,12 +47,6 @@ UPDATE_S: Final = 0.1
 
 ABORTED: Final = "Command aborted"
 """TOOL-74."""
-
-FAMILIES: Final = ("PI_", "CAMSHAFT_")
-"""Prefixes of the session variables (TOOL-71)."""
-
-SESSION_VARIABLES: Final = ("SESSION_ID", "SESSION_FILE", "PROVIDER", "MODEL", "REASONING_LEVEL")
-"""What follows the prefix."""
 
 _POWERSHELL: Final = "powershell.exe"
 _POWERSHELL_OPTIONS: Final = ("-NoProfile", "-NonInteractive", "-Command")
@@ -150,8 +149,7 @@ OUTPUT_SCHEMA: Final[FrozenDict] = freeze(
 
 def session_environment(inherited: Mapping[str, str], ctx: Any, *, expose: bool) -> dict[str, str]:
     """The environment of a command: what is inherited without session variables of another session, and our own (TOOL-71)."""
-    stale = {family + name for family in FAMILIES for name in SESSION_VARIABLES}
-    environment = {name: value for name, value in inherited.items() if name not in stale}
+    environment = without_session(inherited)
     if expose and ctx.session_id:
         model = ctx.model
         known = (ctx.session_id, ctx.session_file, model and model.provider, model and model.id, ctx.thinking_level)
@@ -172,7 +170,7 @@ def _execute(options: ShellOptions, arguments: Arguments, spill_prefix: str) -> 
     async def execute(_id: str, params: dict[str, Any], signal: Signal, on_update: OnUpdate, ctx: Any) -> ToolResult:
         world, timeout_s = ctx.world, checked_timeout(params.get("timeout"))
         processes = options.processes or world.processes
-        command = f"{options.command_prefix}\n{params['command']}" if options.command_prefix else params["command"]
+        command = prefixed(params["command"], options.command_prefix)
         environment = session_environment(world.environment, ctx, expose=options.expose_session)
         if signal.cancelled:
             raise ToolFailure(ABORTED)

@@ -4,22 +4,17 @@ import os
 import sys
 import sysconfig
 from collections.abc import Mapping
-from typing import Final
 
-from camshaft.actors.api import Processes
+from camshaft.actors.api import NoShell, Processes, find_shell
 from camshaft.extensions_std.tools.failures import ToolFailure
-
-SHELLS: Final = ("/bin/bash", "bash", "sh")
-"""In order of preference (TOOL-70)."""
 
 
 async def shell_path(processes: Processes, environment: Mapping[str, str], configured: str | None = None) -> str:
-    """The shell commands run in: the configured one, else the first of SHELLS there is. Raises ToolFailure if there is none."""
-    names = (configured,) if configured else SHELLS
-    shell = await processes.find_program(names, environment.get("PATH", os.defpath))
-    if shell is None:
-        raise ToolFailure(f"No shell: none of {', '.join(names)} can be run; set the shell path")
-    return shell
+    """The shell commands run in. Raises ToolFailure if there is none."""
+    try:
+        return await find_shell(processes, environment, configured)
+    except NoShell as error:
+        raise ToolFailure(str(error)) from None
 
 
 async def ripgrep_path(processes: Processes, environment: Mapping[str, str]) -> str:

@@ -16,7 +16,9 @@ from typing import Final
 import attrs
 import trio
 
-from camshaft.actors.api import LINES_MAX, OUTPUT_BYTES_MAX, Files, PrivateFile, Truncation, World, size_of, truncate_tail
+from camshaft.actors.ports.files import Files, PrivateFile
+from camshaft.actors.world import World
+from camshaft.kernel.truncate import LINES_MAX, OUTPUT_BYTES_MAX, Truncation, size_of, truncate_tail
 
 HALF_BYTES: Final = 512 * 1024
 """Each of the two ends of a long output that programs get (TOOL-77)."""

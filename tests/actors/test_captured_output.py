@@ -9,8 +9,8 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from camshaft.actors.captured_output import HALF_BYTES, CapturedOutput
 from camshaft.actors.ports.files import PrivateFile
-from camshaft.extensions_std.tools.captured_output import HALF_BYTES, CapturedOutput
 from camshaft.kernel.truncate import Truncation, truncate_tail
 
 
