@@ -19,7 +19,7 @@ from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, pr
 from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
-from camshaft.kernel.convert import model_message
+from camshaft.kernel.convert import model_message, without_images
 from camshaft.kernel.events import MessageStart, MessageUpdate
 from camshaft.kernel.messages import AssistantMessage, Message, ModelMessage
 from camshaft.kernel.models import Model
@@ -49,7 +49,16 @@ class Answers:
     _limbo: Limbo
 
     async def context(self, forced_prompt: str | None) -> Sequence[ModelMessage]:
-        """The messages of the next request: the transcript after its handlers, the forced prompt, converted."""
+        """The messages of the next request: the transcript after its handlers, the forced prompt, converted.
+
+        Images are blocked last, so that handlers see what the session holds (CTX-34).
+        """
+        messages = await self._converted(forced_prompt)
+        if not self._session.state.settings.images.block_images:
+            return messages
+        return tuple([without_images(message) for message in messages])
+
+    async def _converted(self, forced_prompt: str | None) -> Sequence[ModelMessage]:
         projection = self._session.state.projection
         if not self._host.has("context") and not self._host.has("context_with_system") and forced_prompt is None:
             return projection.llm_messages

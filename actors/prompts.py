@@ -20,6 +20,7 @@ from camshaft.kernel import hook_events, hook_merges
 from camshaft.kernel.commands import Enqueue
 from camshaft.kernel.messages import Block, ImageBlock, Message, TextBlock, UserMessage
 from camshaft.kernel.run import PROMPT_STEPS, Operation, PromptStep, Verdict, admit
+from camshaft.kernel.slash_commands import split_command
 
 BUSY_TEXT: Final = "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message."
 COMPACTING_TEXT: Final = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
@@ -83,7 +84,8 @@ class Prompts:
 
     def names_command(self, given: Given) -> bool:
         """Whether this text runs an extension command instead of reaching the model (LOOP-4)."""
-        return given.expand and given.text.startswith("/") and given.text[1:].partition(" ")[0] in self._parts.host.commands()
+        called = split_command(given.text) if given.expand else None
+        return called is not None and called[0] in self._parts.host.commands()
 
     async def _step_defer(self, given: Given) -> Receipt | Given:
         if admit(Operation.PROMPT, self._parts.state.live.activity) is not Verdict.DEFER:
@@ -95,10 +97,10 @@ class Prompts:
         await (await self.accept(given)).wait()
 
     async def _step_command(self, given: Given) -> Receipt | Given:
-        if not given.expand or not given.text.startswith("/"):
+        called = split_command(given.text) if given.expand else None
+        if called is None:
             return given
-        name, _, arguments = given.text[1:].partition(" ")
-        ran = await self._parts.host.run_command(name, arguments, self._flights.wait_idle)
+        ran = await self._parts.host.run_command(*called, self._flights.wait_idle)
         return Receipt(disposition="handled") if ran else given
 
     async def _step_compacting(self, given: Given) -> Receipt | Given:
@@ -156,9 +158,11 @@ class Prompts:
     async def queue_text(self, way: Behavior, text: str, images: Sequence[ImageBlock]) -> Disposition:
         """Queues a text after its `input` handlers (QUE-8). Raises PromptRefused for the name of a command."""
         self.require_open()
-        name = text[1:].partition(" ")[0]
-        if text.startswith("/") and name in self._parts.host.commands():
-            raise PromptRefused(f'Extension command "/{name}" cannot be queued. Use prompt() or execute the command when not streaming.')
+        called = split_command(text)
+        if called is not None and called[0] in self._parts.host.commands():
+            raise PromptRefused(
+                f'Extension command "/{called[0]}" cannot be queued. Use prompt() or execute the command when not streaming.'
+            )
         given = Given(text=text, images=tuple(images), behavior=way, expand=True, source="interactive")
         passed = await self._step_input(given)
         if isinstance(passed, Receipt):

@@ -1,14 +1,18 @@
-"""From context messages to what a model receives (CTX-29 to CTX-33): exact texts."""
+"""From context messages to what a model receives (CTX-29 to CTX-34): exact texts."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import attrs
+
 from camshaft.kernel.messages import (
     AssistantMessage,
     BashExecutionMessage,
+    Block,
     BranchSummaryMessage,
     CompactionSummaryMessage,
     CustomMessage,
+    ImageBlock,
     Message,
     ModelMessage,
     SystemMessage,
@@ -20,6 +24,8 @@ from camshaft.kernel.messages import (
 
 COMPACTION_SUMMARY_PREFIX: Final = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n"
 COMPACTION_SUMMARY_SUFFIX: Final = "\n</summary>"
+BLOCKED_IMAGE: Final = TextBlock(text="Image reading is disabled.")
+"""What models get for images that a setting blocks (SET-11)."""
 BRANCH_SUMMARY_PREFIX: Final = "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n"
 BRANCH_SUMMARY_SUFFIX: Final = "</summary>"
 """Without a line break before it, unlike the other one (CTX-33)."""
@@ -46,6 +52,20 @@ def model_messages(messages: Iterable[Message]) -> Iterator[ModelMessage]:
         converted = model_message(message)
         if converted is not None:
             yield converted
+
+
+def without_images(message: ModelMessage) -> ModelMessage:
+    """The message with a text in place of each run of images; the same object if it has none (CTX-34)."""
+    if not isinstance(message, (UserMessage, ToolResultMessage)) or isinstance(message.content, str):
+        return message
+    if not any([isinstance(block, ImageBlock) for block in message.content]):
+        return message
+    blocks: list[Block] = []
+    for block in message.content:
+        shown = BLOCKED_IMAGE if isinstance(block, ImageBlock) else block
+        if shown is not BLOCKED_IMAGE or not blocks or blocks[-1] is not BLOCKED_IMAGE:
+            blocks.append(shown)
+    return attrs.evolve(message, content=tuple(blocks))
 
 
 def bash_text(message: BashExecutionMessage) -> str:

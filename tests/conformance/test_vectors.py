@@ -11,6 +11,7 @@ FAMILIES: Final = (
     "arguments",
     "branch-summary",
     "classify",
+    "commands",
     "compaction",
     "estimate",
     "nested-calls",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from camshaft.kernel.convert import bash_text, model_message, model_messages
+from camshaft.kernel.convert import bash_text, model_message, model_messages, without_images
 from camshaft.kernel.messages import (
     BashExecutionMessage,
     BranchSummaryMessage,
@@ -14,6 +14,7 @@ from camshaft.kernel.messages import (
     Message,
     OpaqueMessage,
     TextBlock,
+    ToolResultMessage,
     UserMessage,
 )
 from camshaft.kernel.persistent import EMPTY
@@ -80,3 +81,22 @@ def test_model_messages_pass_as_they_are_and_the_rest_is_dropped() -> None:
     converted = list(model_messages([*passing, *dropped]))
 
     assert [id(message) for message in converted] == [id(message) for message in passing]
+
+
+@pytest.mark.rule("CTX-34", "SET-11")
+def test_blocked_images_become_one_text_a_run() -> None:
+    image, text = ImageBlock(data="", mime_type="image/png"), TextBlock(text="t")
+    blocked = TextBlock(text="Image reading is disabled.")
+    user = UserMessage(content=(image, image, text, image), timestamp=1)
+    result = ToolResultMessage(tool_call_id="c", tool_name="read", content=(text, image), is_error=False, timestamp=1)
+
+    assert without_images(user) == UserMessage(content=(blocked, text, blocked), timestamp=1)
+    assert without_images(result).content == (text, blocked)
+
+
+@pytest.mark.rule("CTX-34")
+@pytest.mark.parametrize("content", ["plain", (TextBlock(text="t"),), (TextBlock(text="Image reading is disabled."),) * 2])
+def test_a_message_without_images_is_left_alone(content: Any) -> None:
+    message = UserMessage(content=content, timestamp=1)
+
+    assert without_images(message) is message
