@@ -171,12 +171,10 @@ from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
 
 __all__ = [
+    "BashExecutionUpdate",
     "Child",
     "ChildOptions",
     "ChildOutcome",
-    "UserBashFailed",
-    "BashExecutionUpdate",
-    "UserBashOutput",
     "AgentEnd",
     "AgentSettled",
     "AgentStart",
@@ -296,6 +294,8 @@ __all__ = [
     "UiReset",
     "UiState",
     "UnknownModel",
+    "UserBashFailed",
+    "UserBashOutput",
     "WatchedUi",
     "Widget",
     "World",
