@@ -11,6 +11,7 @@ import attrs
 from camshaft.actors.errors import MissingWorkingDirectory
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.generation import Generation
+from camshaft.actors.loading import LoadError
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.opening import OpenSession
 from camshaft.actors.options import OpenOptions, require_folder
@@ -41,7 +42,6 @@ async def assembled(ground: Ground, options: OpenOptions, log: Log, loaded: Load
         session=session,
         host=await _loaded_host(ground, options, cwd, generation),
         rest=Rest(session, ground.stream, ground.nursery),
-        providers=options.providers,
         base_prompt=_base_prompt(options, cwd),
         found=_found(loaded),
     )
@@ -55,7 +55,6 @@ async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
         parts,
         options=options,
         host=await _loaded_host(parts.ground, options, cwd, parts.host.generation.number + 1),
-        providers=options.providers,
         base_prompt=_base_prompt(options, cwd),
     )
 
@@ -75,6 +74,8 @@ async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generatio
     host.bus, host.flag_values = ground.bus, dict(options.flags)
     host.use_tools(options.builtin_tools, lambda name: allows(options.tools, options.exclude_tools, name))
     await loader.load(options.extensions)
+    failed = host.registry.begin(tuple(options.providers), options.build_provider, host.report)
+    host.load_errors += [LoadError(path=path, error=error) for path, error in failed]
     return host
 
 

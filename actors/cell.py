@@ -13,6 +13,7 @@ import trio
 
 from camshaft.actors.actor import is_part_of
 from camshaft.actors.agent_loop import Conversation
+from camshaft.actors.choosing import refresh_model
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.exclusive import Exclusives
@@ -57,6 +58,7 @@ class Cell:
         if host.has("session_start"):
             event = hook_events.SessionStartEvent(reason=reason, previous_session_file=previous_session_file)
             await host.dispatch("session_start", event)
+        host.report_unconnected_mcp()
         if host.has("resources_discover"):
             await self._discover("reload" if reason == "reload" else "startup")
 
@@ -118,5 +120,6 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     parts.host.bind(runtime, parts.nursery)
     if parts.ground.depth == 0:
         parts.ground.desk.bind(parts.host.notify)
+    parts.host.registry.when_changed(lambda: refresh_model(parts))
     moves = TreeMoves(parts, flights, prompts)
     return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, bash=UserBash(parts), sends=sends, moves=moves)

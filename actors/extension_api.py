@@ -12,19 +12,23 @@ import attrs
 
 from camshaft.actors import registering
 from camshaft.actors.bus import Bus
+from camshaft.actors.config_provider import ProviderConfig
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.generation import Generation
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.programs import OUTPUT_BYTES_MAX, ExecResult, run_program
+from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import DEFAULT_MESSAGE_TYPES, Extension, FlagType
 from camshaft.actors.runtime import CommandInfo, Runtime, ToolInfo
 from camshaft.actors.tool_registration import tool_definition
+from camshaft.actors.virtual_models import VirtualModel
 from camshaft.actors.world import World
 from camshaft.kernel import codec
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
+from camshaft.kernel.session_events import RegisteredMcpServer
 from camshaft.kernel.settings import Settings
 from camshaft.kernel.tools import Signal, ToolDefinition
 
@@ -161,6 +165,43 @@ class ExtensionAPI:
         """Changes Markdown where it is shown, never what is stored: `transformer(markdown, ctx)` gives a text (API-10)."""
         extension = self.checked()
         extension.markdown_transformer = registering.transformer(transformer, message_types)
+
+    # -- providers, virtual models, MCP servers --------------------------------------------
+
+    def register_provider(self, provider: Provider | str, config: ProviderConfig | Mapping[str, Any] | None = None) -> None:
+        """Registers a provider object, or the config of the provider of that id (API-30, PRV-1).
+
+        While loading it waits until all factories have run. Raises ExtensionMisuse for what cannot be served.
+        """
+        self.host.registry.register(self.checked(), provider, config)
+
+    def unregister_provider(self, name: str) -> None:
+        """Takes a registration back; the host's own provider of that id returns (API-31). Nothing for an unknown one."""
+        self.checked()
+        self.host.registry.unregister(name)
+
+    def register_virtual_model(self, definition: VirtualModel | Mapping[str, Any]) -> None:
+        """Registers a model that stands for whatever its `route` chooses (API-32, VM-1). Raises ExtensionMisuse."""
+        extension = self.checked()
+        self.host.registry.register_virtual(extension, registering.virtual_model(definition))
+
+    def unregister_virtual_model(self, provider: str, model_id: str) -> None:
+        """Takes a virtual model back; nothing for an unknown one (API-32)."""
+        self.checked()
+        self.host.registry.unregister_virtual(provider, model_id)
+
+    def register_mcp_server(self, name: str, config: Mapping[str, Any]) -> None:
+        """Registers an MCP server, for an extension that connects them (API-40). Raises ExtensionMisuse for an invalid one."""
+        self.host.mcp.register(self.checked(), name, config)
+
+    def unregister_mcp_server(self, name: str) -> None:
+        """Takes back a server of this extension; nothing for any other name (API-41)."""
+        self.host.mcp.unregister(self.checked(), name)
+
+    def get_mcp_servers(self) -> tuple[RegisteredMcpServer, ...]:
+        """The registered servers of all loaded extensions, in the order of registration (API-41)."""
+        self.checked()
+        return self.host.mcp.servers
 
     # -- actions -------------------------------------------------------------------------
 

@@ -24,8 +24,10 @@ from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.generation import Checked, Generation
 from camshaft.actors.loading import LoadError, LoadWarning
+from camshaft.actors.mcp_registrations import McpRegistrations
 from camshaft.actors.oversight import Forced, Oversight, Task
 from camshaft.actors.places import place_of
+from camshaft.actors.provider_registry import ProviderRegistry
 from camshaft.actors.registering import read_completions
 from camshaft.actors.registrations import Command, Completion, Extension, Handler
 from camshaft.actors.runtime import CommandInfo, Runtime
@@ -35,10 +37,14 @@ from camshaft.kernel import codec
 from camshaft.kernel.events import DiagnosticEvent, Event, ExtensionErrorEvent
 from camshaft.kernel.hook_merges import Merged, Now
 from camshaft.kernel.hooks import HOOKS, Hook
+from camshaft.kernel.session_events import McpServersChangeEvent
 from camshaft.kernel.tools import RegisteredTool, SourceInfo, ToolDefinition
 
 ERRORS_KEPT_MAX: Final = 100
 """Last extension errors kept for inspection (ERR-1)."""
+
+_NOBODY_CONNECTS: Final = "no loaded extension connects MCP servers; another extension may have replaced the built-in MCP support"
+_CUT: Final = "the handler was ended by force, because an abort was requested and it did not stop"
 
 
 @attrs.define(eq=False)
@@ -57,6 +63,10 @@ class ExtensionHost:
     """Belongs to the conversation; the next generation gets the same one (API-27)."""
     flag_values: Mapping[str, bool | str] = attrs.field(factory=dict)
     """What the host was given for flags; they outlive a generation (EXT-49)."""
+    registry: ProviderRegistry = attrs.field(factory=ProviderRegistry)
+    """Who serves the models in this generation."""
+    mcp: McpRegistrations = attrs.field(init=False)
+    """The MCP servers that extensions of this generation registered."""
     tools: Mapping[str, RegisteredTool] = attrs.field(factory=dict)
     """The visible tools by name (TOOL-1), rebuilt at each registration."""
     _builtin: tuple[ToolDefinition, ...] = ()
@@ -71,6 +81,9 @@ class ExtensionHost:
     _draining: trio.CancelScope | None = None
     """Of the task that empties the mailbox, while there is one."""
     _drained: trio.Event = attrs.field(factory=trio.Event)
+
+    def __attrs_post_init__(self) -> None:
+        self.mcp = McpRegistrations(self._mcp_changed)
 
     def bind(self, runtime: Runtime, nursery: trio.Nursery) -> None:
         """From here on actions work, and extensions may run tasks (EXT-23)."""
@@ -342,6 +355,20 @@ class ExtensionHost:
         if isinstance(outcome, Failure):
             self.report_failure(f"command:{name}", "command", outcome, found[0].path)
         return outcome.value if isinstance(outcome, Value) else ()
+
+    def _mcp_changed(self) -> None:
+        """Tells who connects MCP servers of a change; what was registered while loading is read in `session_start` (MCP-42)."""
+        if self._runtime is not None:
+            self.notify("mcp_servers_change", McpServersChangeEvent(servers=self.mcp.servers))
+            self.report_unconnected_mcp()
+
+    def report_unconnected_mcp(self) -> None:
+        """Reports each registered MCP server once, if nobody handles the event by which they are connected (ERR-9)."""
+        if self.has("mcp_servers_change"):
+            return
+        for server in self.mcp.unconnected():
+            text = f'MCP server "{server.name}" is registered, but {_NOBODY_CONNECTS}'
+            self.report(server.extension_path, "register_mcp_server", text)
 
     def listen(self, extension: Extension, channel: str, function: Callable[[Any], Any]) -> Callable[[], None]:
         """Subscribes a function of `extension` to the bus; returns its unsubscribe (API-27)."""

@@ -99,7 +99,7 @@ class Loader:
         is_loaded = False
         try:
             failure = await self._run(found.value, extension)
-            is_loaded = failure is None
+            is_loaded = extension.is_loaded = failure is None
         finally:
             if not is_loaded:
                 extension.failed = True

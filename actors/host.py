@@ -26,6 +26,8 @@ from camshaft.actors.actor import Failure, Limbo, guard
 from camshaft.actors.assembly import assembled
 from camshaft.actors.bus import EventBus
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
+from camshaft.actors.choosing import Cycled, UnknownModel
+from camshaft.actors.config_provider import BuildProvider, BuildRequest, ProviderConfig
 from camshaft.actors.desk import Desk
 from camshaft.actors.discovery import Invocation, Place, discover_extensions, participants
 from camshaft.actors.errors import (
@@ -74,7 +76,7 @@ from camshaft.actors.resources.discovery import ResourcePlaces, discover, with_d
 from camshaft.actors.resources.found import ResourceDiagnostic, Resources
 from camshaft.actors.resources.system_files import GivenTexts, SystemTexts, system_texts
 from camshaft.actors.runtime import CommandInfo, ToolInfo
-from camshaft.actors.seat import Cleared, Seat, SeatClosed, UnknownModel
+from camshaft.actors.seat import Cleared, Seat, SeatClosed
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground, SeatParts
 from camshaft.actors.selection import select_at_start
 from camshaft.actors.session_finding import (
@@ -182,6 +184,8 @@ __all__ = [
     "AutoRetryStart",
     "BUSY_TEXT",
     "BoundShortcuts",
+    "BuildProvider",
+    "BuildRequest",
     "BuiltinExtension",
     "CamshaftError",
     "Cleared",
@@ -191,6 +195,7 @@ __all__ = [
     "CompactionStart",
     "Completion",
     "DefaultTrust",
+    "Cycled",
     "DiagnosticEvent",
     "Dialog",
     "DialogClosed",
@@ -243,6 +248,7 @@ __all__ = [
     "PromptRefused",
     "PromptTemplate",
     "Provider",
+    "ProviderConfig",
     "QueueUpdate",
     "Receipt",
     "RenderView",

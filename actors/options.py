@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import attrs
 
+from camshaft.actors.config_provider import BuildProvider
 from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.event_stream import LISTENER_EXPECTED, Listener, is_listener
 from camshaft.actors.loading import (
@@ -90,6 +91,8 @@ class OpenOptions:
     """The effective settings; no file is read."""
     providers: tuple[Provider, ...] = ()
     """Where models are."""
+    build_provider: BuildProvider | None = None
+    """Makes an adapter of the config that an extension registers; None: only provider objects can be registered."""
     extensions: tuple[Source, ...] = ()
     """In load order, which is also handler order."""
     preloaded: "Preloaded | None" = None
@@ -230,6 +233,7 @@ CHECKS: Final[dict[str, Check]] = {
     ),
     "settings": _one(lambda value: isinstance(value, Settings), "Settings(...)"),
     "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
+    "build_provider": _optional(callable, "a function that takes a BuildRequest"),
     "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),
     "preloaded": _optional(lambda value: callable(getattr(value, "take", None)), "what Kernel.preload gave"),
     "builtin_tools": _each(lambda value: isinstance(value, ToolDefinition), "ToolDefinition(...)"),

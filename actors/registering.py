@@ -7,10 +7,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from camshaft.actors.misuse import ExtensionMisuse, require_callable, require_text
 from camshaft.actors.programs import Program
 from camshaft.actors.registrations import MESSAGE_TYPES, Command, Completion, Flag, FlagType, Handler, MarkdownTransformer, Shortcut
 from camshaft.actors.runtime import ToolInfo
+from camshaft.actors.virtual_models import VirtualModel, checked_virtual
 from camshaft.kernel import codec
 from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.tools import RegisteredTool
@@ -99,6 +102,22 @@ def program(arguments: tuple[str, ...], *, cwd: str, environment: Mapping[str, s
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf):
         raise ExtensionMisuse(f"exec: timeout {timeout!r}; expected a number of milliseconds above 0, or None")
     return Program(arguments=arguments, cwd=cwd, environment=environment, timeout_ms=timeout, output_bytes_max=max_buffer)
+
+
+def virtual_model(given: VirtualModel | Mapping[str, Any]) -> VirtualModel:
+    """A virtual model whose fields can be meant (VM-1)."""
+    if isinstance(given, VirtualModel):
+        return checked_virtual(given)
+    if not isinstance(given, Mapping):
+        raise ExtensionMisuse(f"virtual model {given!r}; expected VirtualModel(...) or a dict of its fields")
+    known = [each.name for each in attrs.fields(VirtualModel)]
+    unknown = [field for field in given if field not in known]
+    missing = [field for field in ("provider", "id", "name", "route") if field not in given]
+    if unknown or missing:
+        wrong = f"no field {unknown[0]!r}; expected {', '.join(known)}" if unknown else f"{missing[0]} is missing"
+        raise ExtensionMisuse(f"virtual model: {wrong}")
+    values: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in given.items()}
+    return checked_virtual(VirtualModel(**values))
 
 
 def tool_info(tool: RegisteredTool) -> ToolInfo:

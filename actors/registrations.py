@@ -105,3 +105,5 @@ class Extension:
     """It is not part of the conversation: it did not load, or was left out."""
     left_out: bool = False
     """It loaded, but another extension replaces it, or settings that were read later do not want it (EXT-11, EXT-62)."""
+    is_loaded: bool = False
+    """Its factory returned."""

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
+from camshaft.actors import choosing
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
 from camshaft.actors.children import ChildBlock, ChildOptions
@@ -34,7 +35,7 @@ from camshaft.actors.model_answers import ask_model
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
-from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
 from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, Setup, WithSession
 from camshaft.actors.resources.found import Resources
@@ -46,15 +47,13 @@ from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.tree_moves import Wish
 from camshaft.actors.world import World
-from camshaft.kernel import hook_events, session_events
+from camshaft.kernel import session_events
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.commands import (
     AppendCustom,
     AppendMessage,
     ClearQueues,
     QueueName,
-    SelectLevel,
-    SelectModel,
     SelectTools,
     SetLabel,
     SetName,
@@ -62,20 +61,16 @@ from camshaft.kernel.commands import (
 )
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState
-from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged, ThinkingLevelChanged
+from camshaft.kernel.events import DiagnosticEvent, ExtensionErrorEvent, SessionInfoChanged
 from camshaft.kernel.forking import NO_LEAF_TEXT, ForkPosition
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, ImageBlock, Message, ModelMessage, UserMessage
-from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
+from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import Activity, SessionState
 from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
-
-
-class UnknownModel(CommandRefused):
-    """A model reference names no model, or several."""
 
 
 class SeatClosed(CamshaftError):
@@ -607,38 +602,19 @@ class Seat:
 
     async def select_model(self, model: Model | str, source: str) -> bool:
         """As `set_model`, telling handlers where the wish came from."""
-        found = find_model(self.providers, model) if isinstance(model, str) else model
-        if found is None:
-            known = ", ".join([each.reference for provider in self.providers for each in provider.models]) or "none"
-            raise UnknownModel(f"no model {model!r}; the models are: {known}")
-        provider = provider_of(self.providers, found)
-        if provider is not None and not provider.configured():
-            return False
-        previous = self.model
-        level = clamp_level(found, self.thinking_level)
-        before = self.thinking_level
-        self._parts.posted(SelectModel(model=found, thinking_level=level))
-        if level != before:
-            self._tell_level(level, before)
-        if previous != found and self._parts.host.has("model_select"):
-            event = hook_events.ModelSelectEvent(model=found, previous_model=previous, source=source)
-            await self._parts.host.dispatch("model_select", event)
-        return True
+        return await choosing.select_model(self._parts, model, source)
+
+    async def cycle_model(self, direction: choosing.Direction = "forward") -> choosing.Cycled | None:
+        """Uses the next scoped model, else the next usable one; None if there is no other (RPC-40)."""
+        return await choosing.cycle_model(self._parts, direction)
 
     def set_thinking_level(self, level: str) -> None:
         """Uses another level, clamped to the model; nothing if that changes nothing. Raises CommandRefused for an unknown one."""
-        if level not in THINKING_LEVELS:
-            raise CommandRefused(f"thinking level {level!r}; expected one of {', '.join(THINKING_LEVELS)}")
-        before = self.thinking_level
-        effective = clamp_level(self.model, level) if self.model is not None else level
-        if effective != before:
-            self._parts.posted(SelectLevel(thinking_level=effective))
-            self._tell_level(effective, before)
+        choosing.set_thinking_level(self._parts, level)
 
-    def _tell_level(self, level: str, before: str) -> None:
-        self._parts.stream.publish(ThinkingLevelChanged(level=level))
-        event = hook_events.ThinkingLevelSelectEvent(level=level, previous_level=before)
-        self._parts.host.notify("thinking_level_select", event)
+    def cycle_thinking_level(self) -> str | None:
+        """Uses the next level of the model, after the last the first; None if it does not reason (RPC-42)."""
+        return choosing.cycle_thinking_level(self._parts)
 
     # -- what the loop asks --------------------------------------------------------------
 

@@ -7,6 +7,7 @@ keeps what is selected, as far as it still exists (EXT-49).
 from collections.abc import Sequence
 from typing import Final
 
+from camshaft.actors.choosing import refresh_model
 from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.extension_host import BUILTIN, ExtensionHost
 from camshaft.actors.options import OpenOptions
@@ -32,7 +33,7 @@ def select_at_start(parts: SeatParts) -> None:
     """
     options, session, state = parts.options, parts.session, parts.state
     is_new = state.projection.message_count == 0
-    model = _model_at_start(options, state, is_new)
+    model = _model_at_start(parts, state, is_new)
     level = _level_at_start(options, state, is_new)
     effective = "off" if model is None else clamp_level(model, level)
     if model is not None:
@@ -46,20 +47,21 @@ def select_at_start(parts: SeatParts) -> None:
     session.post(SelectTools(active_tools=active, awaited=awaited))
 
 
-def _model_at_start(options: OpenOptions, state: SessionState, is_new: bool) -> Model | None:
-    available = [model for provider in options.providers if provider.configured() for model in provider.models]
+def _model_at_start(parts: SeatParts, state: SessionState, is_new: bool) -> Model | None:
+    options, providers = parts.options, parts.providers
+    available = [model for provider in providers if provider.configured() for model in provider.models]
     if options.model is not None:
-        found = find_model(options.providers, options.model)
+        found = find_model(providers, options.model)
         if found is None:
-            known = ", ".join([each.reference for provider in options.providers for each in provider.models]) or "none"
+            known = ", ".join([each.reference for provider in providers for each in provider.models]) or "none"
             raise InvalidOptions(f"no model {options.model!r}; the models are: {known}")
         return found
     recorded = None if is_new or state.projection.model is None else "/".join(state.projection.model)
     settings = options.settings
     default = f"{settings.default_provider}/{settings.default_model}" if settings.default_provider and settings.default_model else None
     for reference in (recorded, default):
-        found = None if reference is None else find_model(options.providers, reference)
-        provider = None if found is None else provider_of(options.providers, found)
+        found = None if reference is None else find_model(providers, reference)
+        provider = None if found is None else provider_of(providers, found)
         if found is not None and provider is not None and provider.configured():
             return found
     return available[0] if available else None
@@ -111,7 +113,4 @@ def select_again(parts: SeatParts, before: OpenOptions) -> None:
     active = with_active(active, [*active, *[name.removeprefix("+") for name in added if not name.startswith("-")]], host.tools)
     gone = [name for name in (*selection.active_tools, *selection.awaited_tools) if name not in host.tools]
     parts.session.post(SelectTools(active_tools=active, awaited=tuple(dict.fromkeys(gone))))
-    known = None if selection.model is None else find_model(parts.providers, selection.model.reference)
-    if known is not None and known != selection.model:
-        level = clamp_level(known, selection.thinking_level)
-        parts.session.post(SelectModel(model=known, thinking_level=level, record=False))
+    refresh_model(parts)

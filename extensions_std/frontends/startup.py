@@ -43,6 +43,7 @@ from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.streams import say
 from camshaft.extensions_std.providers.models_json import ENVIRONMENT_KEYS, ProviderSettings, load_providers
+from camshaft.extensions_std.providers.registered import provider_builder
 from camshaft.extensions_std.tools import ShellOptions, builtin_tools
 
 AGENT_DIR_VARIABLE: Final = "CAMSHAFT_DIR"
@@ -311,6 +312,7 @@ def options_of(start: Start) -> OpenOptions:
         settings=settings,
         providers=providers,
         flags=arguments.flags,
+        build_provider=provider_builder(world),
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,

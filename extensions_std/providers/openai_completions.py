@@ -116,6 +116,10 @@ class CompletionsProvider:
         """Whether requests can be authorized; runs nothing."""
         return self._is_configured()
 
+    async def auth(self, model: Model) -> Auth:
+        """Key and headers of a request to this model. Raises AuthUnresolved."""
+        return await self._resolve(model)
+
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """Emits the answer's items; see the header for what can end it."""
         if signal.cancelled:

@@ -1,0 +1,184 @@
+"""Who serves the models: the host's providers, and what extensions registered over them (PRV-1 to PRV-20, VM-1 to VM-4).
+
+Theory of operation. A registry belongs to one generation of extensions and starts from the host's
+providers, so that a reload withdraws everything at once and a new generation takes over in one step
+(PRV-19). While factories run, registrations wait; when all have run they are applied in order, those
+of extensions that failed are gone, and what cannot be is reported (PRV-2, PRV-3). Afterwards they
+are applied at once and raise to their caller. Either way a registration that fails changes nothing.
+
+What is served is a list that is computed from two tables, by provider id: an object or a config over
+the host's provider of that id, and virtual models beside its models.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from camshaft.actors.actor import Failure, guard_now
+from camshaft.actors.config_provider import BuildProvider, ProviderConfig, configured_provider, merged_config
+from camshaft.actors.misuse import ExtensionMisuse
+from camshaft.actors.providers import Provider
+from camshaft.actors.registrations import Extension
+from camshaft.actors.virtual_models import VIRTUAL_API, VirtualModel, VirtualProvider, catalogue_entry
+from camshaft.kernel.models import Model
+
+_MEMBERS: Final = ("name", "models", "configured", "stream")
+
+
+@attrs.frozen
+class _Waiting:
+    """A registration made while factories run."""
+
+    extension: Extension
+    event: str
+    """Of its report."""
+    provider: str
+    apply: Callable[[], None]
+
+
+@attrs.define(eq=False)
+class ProviderRegistry:
+    """The providers of one generation."""
+
+    _base: tuple[Provider, ...] = ()
+    _build: BuildProvider | None = None
+    """The host's way from a config to an adapter; None: it has none."""
+    _changed: Callable[[], None] = attrs.field(default=lambda: None)
+    """Called after each change that was applied at once."""
+    _objects: dict[str, Provider] = attrs.field(factory=dict)
+    _configs: dict[str, ProviderConfig] = attrs.field(factory=dict)
+    _virtual: dict[tuple[str, str], VirtualModel] = attrs.field(factory=dict)
+    _waiting: list[_Waiting] | None = attrs.field(factory=list)
+    """None once the factories have run."""
+    _served: tuple[Provider, ...] | None = None
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """Who serves models now; the host's come first, in their order."""
+        if self._served is None:
+            self._served = self._computed()
+        return self._served
+
+    @property
+    def virtual_models(self) -> tuple[VirtualModel, ...]:
+        """In the order of registration."""
+        return tuple(self._virtual.values())
+
+    def when_changed(self, changed: Callable[[], None]) -> None:
+        """Whom to tell of later changes."""
+        self._changed = changed
+
+    # -- what extensions ask -------------------------------------------------------------
+
+    def register(self, extension: Extension, provider: object, config: ProviderConfig | Mapping[str, Any] | None) -> None:
+        """A provider object, or the config of one by its id (PRV-1). Raises ExtensionMisuse for what is seen at once."""
+        if isinstance(provider, str):
+            if config is None:
+                raise ExtensionMisuse("Provider config is required when registering by name")
+            self._do(extension, "register_provider", provider, lambda: self._register_config(provider, config))
+            return
+        missing = [each for each in _MEMBERS if not hasattr(provider, each)]
+        if missing or isinstance(provider, type):
+            raise ExtensionMisuse(f"provider {provider!r} has no {(missing or _MEMBERS)[0]}; expected an object with {', '.join(_MEMBERS)}")
+        served: Any = provider
+        if not isinstance(served.name, str) or not served.name.strip():
+            raise ExtensionMisuse("Provider id must not be empty.")
+        self._do(extension, "register_provider", served.name, lambda: self._register_object(served))
+
+    def unregister(self, name: str) -> None:
+        """Takes a registration back, also one that waits; the host's provider of that id returns (API-31)."""
+        if self._waiting is not None:
+            self._waiting = [each for each in self._waiting if each.event != "register_provider" or each.provider != name]
+        if name in self._objects or name in self._configs:
+            self._objects.pop(name, None)
+            self._configs.pop(name, None)
+            self._refresh()
+
+    def register_virtual(self, extension: Extension, definition: VirtualModel) -> None:
+        """A virtual model; one of the same provider and id is replaced (VM-1)."""
+        if not definition.provider.strip() or not definition.id.strip():
+            raise ExtensionMisuse("Virtual model provider and id must not be empty.")
+        self._do(extension, "register_virtual_model", definition.provider, lambda: self._register_virtual(definition))
+
+    def unregister_virtual(self, provider: str, model_id: str) -> None:
+        """Takes a virtual model back; nothing for an unknown one (API-32)."""
+        if self._virtual.pop((provider, model_id), None) is not None:
+            self._refresh()
+
+    # -- applying ------------------------------------------------------------------------
+
+    def begin(
+        self, base: tuple[Provider, ...], build: BuildProvider | None, report: Callable[[str, str, str], None]
+    ) -> tuple[tuple[str, str], ...]:
+        """All factories have run: applies what they registered over the host's providers.
+
+        Gives the extensions and texts of what failed, which `report` gets with the event.
+        """
+        self._base, self._build, self._served = base, build, None
+        waiting, self._waiting = self._waiting or [], None
+        failed = []
+        for each in waiting:
+            if each.extension.failed:
+                continue
+            outcome = guard_now(each.apply)
+            if isinstance(outcome, Failure):
+                failed.append((each.extension.path, outcome.text))
+                report(each.extension.path, each.event, outcome.text)
+        return tuple(failed)
+
+    def _do(self, extension: Extension, event: str, provider: str, apply: Callable[[], None]) -> None:
+        if self._waiting is not None:
+            self._waiting.append(_Waiting(extension, event, provider, apply))
+            return
+        apply()
+        self._changed()
+
+    def _register_object(self, provider: Provider) -> None:
+        self._configs.pop(provider.name, None)
+        self._objects[provider.name] = provider
+        self._served = None
+
+    def _register_config(self, name: str, config: ProviderConfig | Mapping[str, Any]) -> None:
+        if not name.strip():
+            raise ExtensionMisuse("Provider id must not be empty.")
+        merged = merged_config(name, self._configs.get(name), config)
+        self._configured(name, merged)  # What cannot be built raises here, and nothing has changed.
+        self._objects.pop(name, None)
+        self._configs[name] = merged
+        self._served = None
+
+    def _register_virtual(self, definition: VirtualModel) -> None:
+        key = (definition.provider, definition.id)
+        physical = [model for provider in self.providers for model in provider.models if model.api != VIRTUAL_API]
+        if key not in self._virtual and any([(model.provider, model.id) == key for model in physical]):
+            raise ExtensionMisuse(f"Virtual model {definition.provider}/{definition.id} conflicts with a physical model.")
+        self._virtual[key] = definition
+        self._served = None
+
+    def _refresh(self) -> None:
+        self._served = None
+        if self._waiting is None:
+            self._changed()
+
+    # -- what is served ------------------------------------------------------------------
+
+    def _configured(self, name: str, config: ProviderConfig) -> Provider:
+        base = next((each for each in self._base if each.name == name), None)
+        return configured_provider(name, config, base, self._build)
+
+    def _computed(self) -> tuple[Provider, ...]:
+        over = {**self._objects, **{name: self._configured(name, config) for name, config in self._configs.items()}}
+        served = [over.pop(each.name, each) for each in self._base]
+        served += over.values()
+        entries: dict[str, list[Model]] = {}
+        for definition in self._virtual.values():
+            entries.setdefault(definition.provider, []).append(catalogue_entry(definition))
+        for name, models in entries.items():
+            place = next((number for number, each in enumerate(served) if each.name == name), None)
+            beside = VirtualProvider(name=name, virtual=tuple(models), physical=None if place is None else served[place])
+            if place is None:
+                served.append(beside)
+            else:
+                served[place] = beside
+        return tuple(served)
