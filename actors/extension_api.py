@@ -139,7 +139,8 @@ class ExtensionAPI:
 
     def get_flag(self, name: str) -> bool | str | None:
         """The value of a flag that this extension registered; in the factory its default (API-7). None for any other."""
-        return self.host.flag_value(name) if name in self.checked().flags else None
+        known = self.checked().flags
+        return registering.flag_value(name, self.host.extensions, self.host.flag_values) if name in known else None
 
     def register_message_renderer(self, custom_type: str, renderer: Callable[..., Any]) -> None:
         """How frontends show messages of `custom_type`: `renderer(message, view)`; None is the default way (API-9)."""

@@ -20,6 +20,7 @@ import trio
 
 from camshaft.actors.actor import Cut, Failure, Value, apart, guard, guard_now, is_awaitable
 from camshaft.actors.bus import EventBus, Subscription
+from camshaft.actors.command_names import Named, named_commands
 from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.generation import Checked, Generation
@@ -29,8 +30,8 @@ from camshaft.actors.oversight import Forced, Oversight, Task
 from camshaft.actors.places import place_of
 from camshaft.actors.provider_registry import ProviderRegistry
 from camshaft.actors.registering import read_completions
-from camshaft.actors.registrations import Command, Completion, Extension, Handler
-from camshaft.actors.runtime import CommandInfo, Runtime
+from camshaft.actors.registrations import Completion, Extension, Handler
+from camshaft.actors.runtime import Runtime
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.standing import ExtensionQuarantined, Standing
 from camshaft.kernel import codec
@@ -303,32 +304,9 @@ class ExtensionHost:
 
     # -- commands and bus ----------------------------------------------------------------
 
-    def commands(self) -> dict[str, tuple[Extension, Command]]:
+    def commands(self) -> Named:
         """Commands by invocation name; a name of several extensions gets numbers for all of them (CMD-5)."""
-        listed = [(extension, command) for extension in self.extensions for command in extension.commands.values()]
-        counts: dict[str, int] = {}
-        for _, command in listed:
-            counts[command.name] = counts.get(command.name, 0) + 1
-        named: dict[str, tuple[Extension, Command]] = {}
-        for extension, command in listed:
-            name, number = command.name, 0
-            while counts[command.name] > 1 and (number == 0 or name in named):
-                number += 1
-                name = f"{command.name}:{number}"
-            while name in named:
-                number += 1
-                name = f"{command.name}:{number}"
-            named[name] = (extension, command)
-        return named
-
-    def command_infos(self) -> tuple[CommandInfo, ...]:
-        """The commands as extensions list them (API-19)."""
-        return tuple(
-            [
-                CommandInfo(name=name, description=command.description, source="extension", source_info=codec.encode(extension.source_info))
-                for name, (extension, command) in self.commands().items()
-            ]
-        )
+        return named_commands(self.extensions)
 
     async def run_command(self, name: str, arguments: str, wait_idle: Callable[[], Any]) -> bool:
         """Runs a command; False if there is none of that name. One that raises was still handled (LOOP-4)."""
@@ -377,13 +355,6 @@ class ExtensionHost:
             self._tell(extension, channel, function, value)
 
         return self.bus.add(Subscription(channel, tell, lambda: not extension.failed and self.standing(extension).is_good))
-
-    def flag_value(self, name: str) -> bool | str | None:
-        """What the host gave, else the first default in load order (EXT-30); None if there is neither."""
-        if name in self.flag_values:
-            return self.flag_values[name]
-        defaults = [each.flags[name].default for each in self.extensions if name in each.flags]
-        return next((default for default in defaults if default is not None), None)
 
     async def run_shortcut(self, key: str) -> bool:
         """Runs what the last extension registered for `key`; False if none did. What it raises is reported (CTXT-10)."""

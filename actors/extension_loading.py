@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.actor import Abandoned, Bounds, Cut, Failure, Limbo, guard_now, is_awaitable
+from camshaft.actors.command_names import reserved_names
 from camshaft.actors.extension_conflicts import conflicts, without_replaced
 from camshaft.actors.extension_files import Owner, named
 from camshaft.actors.extension_host import ExtensionHost
@@ -83,7 +84,7 @@ class Loader:
             extension.failed = extension.left_out = True
         self._host.extensions[:] = kept
         self._host.load_errors[:] = [*failures, *conflicts(kept)]
-        self._host.load_warnings[:] = [*warnings, *replaced]
+        self._host.load_warnings[:] = [*warnings, *replaced, *reserved_names(kept)]
         self._host.rebuild()
 
     async def _load(self, source: Loadable) -> Extension | LoadError:

@@ -133,6 +133,8 @@ class OpenOptions:
     """Asked for these options again when the session is replaced or extensions are reloaded; None: they stay as they are."""
     mode: str = "embedded"
     """How the host shows things: `tui`, `rpc`, `json`, `print` or `embedded`; extensions read it."""
+    ambiguous_commands: Literal["send", "refuse"] = "send"
+    """What becomes of the bare name of a command that several extensions have: sent to the model as a text, or refused (CMD-5)."""
     flags: Mapping[str, bool | str] = attrs.field(factory=dict)
     """Values of flags that extensions register, by name; what is missing has its default (API-7)."""
     project_trusted: bool = True
@@ -256,6 +258,7 @@ CHECKS: Final[dict[str, Check]] = {
         lambda value: all([callable(getattr(value, name, None)) for name in ("check", "renewed")]), "an object with check() and renewed()"
     ),
     "mode": _one(_is_text, "a text"),
+    "ambiguous_commands": _choice("send", "refuse"),
     "flags": _one(_are_flags, "a dict of flag names and values, which are true, false or a text"),
     "project_trusted": _one(lambda value: isinstance(value, bool), "true or false"),
     "on_shutdown": _optional(callable, "a function without arguments"),

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from camshaft.actors.command_names import ambiguity
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Disposition, Flights, Receipt
@@ -101,6 +102,11 @@ class Prompts:
         if called is None:
             return given
         ran = await self._parts.host.run_command(*called, self._flights.wait_idle)
+        name, _, arguments = given.text[1:].partition(" ")
+        unclear = ambiguity(self._parts.host.commands(), name) if self._parts.options.ambiguous_commands == "refuse" else None
+        if unclear is not None:
+            raise PromptRefused(unclear)
+        ran = await self._parts.host.run_command(name, arguments, self._flights.wait_idle)
         return Receipt(disposition="handled") if ran else given
 
     async def _step_compacting(self, given: Given) -> Receipt | Given:

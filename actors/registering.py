@@ -11,7 +11,17 @@ import attrs
 
 from camshaft.actors.misuse import ExtensionMisuse, require_callable, require_text
 from camshaft.actors.programs import Program
-from camshaft.actors.registrations import MESSAGE_TYPES, Command, Completion, Flag, FlagType, Handler, MarkdownTransformer, Shortcut
+from camshaft.actors.registrations import (
+    MESSAGE_TYPES,
+    Command,
+    Completion,
+    Extension,
+    Flag,
+    FlagType,
+    Handler,
+    MarkdownTransformer,
+    Shortcut,
+)
 from camshaft.actors.runtime import ToolInfo
 from camshaft.actors.virtual_models import VirtualModel, checked_virtual
 from camshaft.kernel import codec
@@ -66,6 +76,14 @@ def flag(name: str, kind: FlagType, description: str | None, default: bool | str
     if default is not None and type(default) is not _FLAG_TYPES[kind]:
         raise ExtensionMisuse(f'Invalid default for flag "{name}": expected {kind}, got {_type_name(default)}')
     return Flag(name=name, type=kind, description=description, default=default)
+
+
+def flag_value(name: str, extensions: Sequence[Extension], given: Mapping[str, bool | str]) -> bool | str | None:
+    """What the host was given for a flag, else the first default in load order (EXT-30); None if there is neither."""
+    if name in given:
+        return given[name]
+    defaults = [each.flags[name].default for each in extensions if name in each.flags]
+    return next((default for default in defaults if default is not None), None)
 
 
 def renderer(custom_type: str, function: Callable[..., Any], what: str) -> None:

@@ -23,6 +23,7 @@ from camshaft.actors import choosing
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
 from camshaft.actors.children import ChildBlock, ChildOptions
+from camshaft.actors.command_names import command_infos
 from camshaft.actors.contexts import ReplacedSessionContext
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError, CommandRefused
@@ -275,7 +276,7 @@ class Seat:
 
     def commands(self) -> tuple[CommandInfo, ...]:
         """What can be called as `/name`: commands of extensions, then templates, then skills (API-19)."""
-        return (*self._parts.host.command_infos(), *commands_of(self.resources))
+        return (*command_infos(self._parts.host.commands()), *commands_of(self.resources))
 
     @property
     def resources(self) -> Resources:
