@@ -98,7 +98,7 @@ class CompletionsProvider:
     models: tuple[Model, ...]
     api: str = API
     _http: Http = attrs.field(repr=False)
-    _resolve: Resolve = attrs.field(default=_no_auth, repr=False)
+    resolve: Resolve = attrs.field(default=_no_auth, repr=False)
     _is_configured: Callable[[], bool] = attrs.field(default=lambda: True, repr=False)
     _needs_key: bool = False
     """Whether a request without key and authorization header fails before it is sent (STR-32)."""
@@ -115,10 +115,6 @@ class CompletionsProvider:
     def configured(self) -> bool:
         """Whether requests can be authorized; runs nothing."""
         return self._is_configured()
-
-    async def auth(self, model: Model) -> Auth:
-        """Key and headers of a request to this model. Raises AuthUnresolved."""
-        return await self._resolve(model)
 
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """Emits the answer's items; see the header for what can end it."""
@@ -137,7 +133,7 @@ class CompletionsProvider:
     async def _answer(self, request: ModelRequest, talk: "_Talk") -> None:
         options = completions_options(request, self._level_params.get(request.model.id, EMPTY))
         try:
-            auth = await self._resolve(request.model)
+            auth = await self.resolve(request.model)
             talk.secrets = secrets_of(auth, request.options.headers, request.model)
             made = await self._request(request, options, auth, talk)
         except (AuthUnresolved, ConstraintRefused, _BadPayload) as error:

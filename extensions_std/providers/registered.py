@@ -54,7 +54,7 @@ def _resolver(asked: BuildRequest, world: World) -> Resolve:
 
     async def resolve(model: Model) -> Auth:
         """Key and headers of one request. Raises AuthUnresolved."""
-        base = await asked.base.auth(model) if isinstance(asked.base, CompletionsProvider) else Auth()
+        base = await asked.base.resolve(model) if isinstance(asked.base, CompletionsProvider) else Auth()
         key = base.api_key
         if config.api_key is not None:
             key = await resolved(config.api_key, f'API key for provider "{asked.name}"', world.environment, run)

@@ -38,7 +38,7 @@ def built(config: ProviderConfig, base: Any = None, **environment: str) -> Compl
 
 
 def auth_of(provider: CompletionsProvider) -> Auth:
-    return trio.run(provider.auth, provider.models[0])
+    return trio.run(provider.resolve, provider.models[0])
 
 
 @pytest.mark.rule("PRV-11")
