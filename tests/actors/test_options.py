@@ -56,7 +56,6 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         "ui is <built-in function print>; expected a UI port, which has select(), confirm(), input() and editor(), or WatchedUi()",
     ),
     "ambiguous_commands": ("ask", "ambiguous_commands is 'ask'; expected one of 'send', 'refuse'"),
-    "services": ("all", "services is 'all'; expected "),
     "flags": ({"plan": 3}, "flags is {'plan': 3}; expected a dict of flag names and values, which are true, false or a text"),
     "project_trusted": ("yes", "project_trusted is 'yes'; expected true or false"),
     "on_shutdown": ("quit", "on_shutdown is 'quit'; expected a function without arguments, or None"),
