@@ -101,12 +101,10 @@ class Prompts:
         called = split_command(given.text) if given.expand else None
         if called is None:
             return given
-        ran = await self._parts.host.run_command(*called, self._flights.wait_idle)
-        name, _, arguments = given.text[1:].partition(" ")
-        unclear = ambiguity(self._parts.host.commands(), name) if self._parts.options.ambiguous_commands == "refuse" else None
+        unclear = ambiguity(self._parts.host.commands(), called[0]) if self._parts.options.ambiguous_commands == "refuse" else None
         if unclear is not None:
             raise PromptRefused(unclear)
-        ran = await self._parts.host.run_command(name, arguments, self._flights.wait_idle)
+        ran = await self._parts.host.run_command(*called, self._flights.wait_idle)
         return Receipt(disposition="handled") if ran else given
 
     async def _step_compacting(self, given: Given) -> Receipt | Given:
