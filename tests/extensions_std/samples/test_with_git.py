@@ -212,7 +212,7 @@ def merging(folder: Path) -> Act:
 
 async def test_the_model_is_asked_until_nothing_is_in_conflict(tmp_path: Path) -> None:
     folder = await in_conflict(tmp_path / "project")
-    script = [assistant("I looked at it."), resolves(folder, "both\n"), assistant("never asked for")]
+    script: list[Any] = [assistant("I looked at it."), resolves(folder, "both\n"), assistant("never asked for")]
 
     async with opened(script, git_merge_and_resolve.setup, **place(folder), **people()) as running:
         await merging(folder)(running)

@@ -51,7 +51,7 @@ async def tried(setup: Setup, act: Act, script: Sequence[Step] = (), *others: Se
         added=_beyond(after, before),
         missing=_beyond(before, after),
         notified=[event.message for event in with_it.heard if event.type == "notified"],
-        errors=with_it.errors(),
+        errors=[(event.extension_path, event.event, event.error) for event in with_it.seat.errors],
     )
 
 
