@@ -9,7 +9,7 @@ were as `custom` entries, which no model sees.
 
 from typing import Final
 
-from camshaft.actors.api import AgentSettled, AgentStart, ExtensionAPI, ExtensionContext, SessionStartEvent, TurnStartEvent
+from camshaft.actors.api import AgentSettled, ExtensionAPI, ExtensionContext, SessionStartEvent, TurnStartEvent
 
 KEY: Final = "turns"
 """Key of the status, and type of the entries."""
@@ -24,11 +24,8 @@ class Turns:
 
     def ready(self, _event: SessionStartEvent, ctx: ExtensionContext) -> None:
         """A session begins."""
-        ctx.ui.set_status(KEY, "Ready")
-
-    def begin(self, _event: AgentStart, _ctx: ExtensionContext) -> None:
-        """A run begins; one that goes on after a retry begins anew."""
         self.count = 0
+        ctx.ui.set_status(KEY, "Ready")
 
     def turn(self, _event: TurnStartEvent, ctx: ExtensionContext) -> None:
         """Shows the turn."""
@@ -36,16 +33,16 @@ class Turns:
         ctx.ui.set_status(KEY, f"Turn {self.count} …")
 
     def end(self, event: AgentSettled, ctx: ExtensionContext) -> None:
-        """Shows how it ended."""
+        """Shows how it ended, retries and continuations included."""
         how = "Stopped" if event.aborted else "Done"
         ctx.ui.set_status(KEY, f"{how} after {self.count} {'turn' if self.count == 1 else 'turns'}")
         self.api.append_entry(KEY, {"turns": self.count, "aborted": event.aborted})
+        self.count = 0
 
 
 def setup(api: ExtensionAPI) -> None:
     """Registers the hooks."""
     turns = Turns(api)
     api.on("session_start", turns.ready)
-    api.on("agent_start", turns.begin)
     api.on("turn_start", turns.turn)
     api.on("agent_settled", turns.end)

@@ -10,7 +10,7 @@ from camshaft.extensions_std.providers.scripted import Fail, Step, assistant
 from camshaft.extensions_std.samples import handoff, qna, summarize
 from tests.actors.replacing import sessions
 from tests.actors.running import Running
-from tests.extensions_std.samples.with_and_without import Left, left, prompting, without_and_with
+from tests.extensions_std.samples.with_and_without import Left, left, prompting, virtual_sleep, without_and_with
 
 
 def notified(left: Left) -> list[tuple[str, str]]:
@@ -110,7 +110,7 @@ def test_a_person_may_change_the_prompt_or_stay(tmp_path: Path) -> None:
             await running.seat.prompt("Where is the fault?")
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(running.seat.prompt, "/handoff fix it")
-                await trio.sleep(1)
+                await virtual_sleep(1)
                 [dialog] = running.seat.dialogs
                 assert dialog.prefill == "Fix a.py: the loop."
                 running.seat.cancel_dialog(dialog.id) if answer is None else running.seat.answer_dialog(dialog.id, answer)

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import trio
-
 from camshaft.actors.api import OUTPUT_BYTES_MAX, AssistantMessage, ToolContext, current_tools, size_of, text_of, thaw
 from camshaft.actors.host import WatchedUi
 from camshaft.extensions_std.providers.scripted import assistant, tool_call
@@ -13,7 +11,7 @@ from camshaft.extensions_std.samples import dynamic_tools, question, questionnai
 from camshaft.extensions_std.tools import create_read_tool
 from tests.actors.extensions_on_disk import write
 from tests.actors.running import Running
-from tests.extensions_std.samples.with_and_without import Act, left, left_in_real_time, prompting, without_and_with
+from tests.extensions_std.samples.with_and_without import Act, left, left_in_real_time, prompting, virtual_sleep, without_and_with
 
 
 def calls(name: str, *arguments: dict[str, Any]) -> AssistantMessage:
@@ -138,7 +136,7 @@ def answering(*answers: Any) -> Act:
     async def act(running: Running) -> None:
         await running.seat.submit("go")
         for answer in answers:
-            await trio.sleep(1)
+            await virtual_sleep(1)
             [dialog] = running.seat.dialogs
             running.seat.answer_dialog(dialog.id, answer) if answer is not None else running.seat.cancel_dialog(dialog.id)
         await running.seat.wait_idle()

@@ -12,7 +12,7 @@ from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std.providers.scripted import Hang, assistant, tool_call
 from camshaft.extensions_std.samples import entry_renderer, message_renderer, status_line, timed_confirm, widget_placement
 from tests.actors.running import PATH, Running, tool
-from tests.extensions_std.samples.with_and_without import Left, left, prompting, without_and_with
+from tests.extensions_std.samples.with_and_without import Left, left, prompting, virtual_sleep, without_and_with
 
 
 def custom(entries: Sequence[Any], custom_type: str) -> list[Any]:
@@ -31,7 +31,7 @@ def test_who_does_not_confirm_in_time_has_not_confirmed(after_s: int, confirmed:
     async def act(running: Running) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(running.seat.prompt, "/timed")
-            await trio.sleep(after_s)
+            await virtual_sleep(after_s)
             for dialog in running.seat.dialogs:
                 running.seat.answer_dialog(dialog.id, True)
 
@@ -43,10 +43,10 @@ def test_who_does_not_confirm_in_time_has_not_confirmed(after_s: int, confirmed:
 def test_a_dialog_ends_with_the_run_it_belongs_to() -> None:
     async def act(running: Running) -> None:
         await running.seat.submit("go")
-        await trio.sleep(1)
+        await virtual_sleep(1)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(running.seat.prompt, "/timed-signal")
-            await trio.sleep(1)
+            await virtual_sleep(1)
             await running.seat.abort()
 
     without, with_it = without_and_with([[Hang()]], prompting_then_aborting, timed_confirm.setup, ui=WatchedUi())
@@ -58,7 +58,7 @@ def test_a_dialog_ends_with_the_run_it_belongs_to() -> None:
 
 async def prompting_then_aborting(running: Running) -> None:
     await running.seat.submit("go")
-    await trio.sleep(1)
+    await virtual_sleep(1)
     await running.seat.abort()
 
 
@@ -174,7 +174,7 @@ def test_a_card_of_each_run_is_shown_to_people_only() -> None:
         rendered.extend([render_entry(surface, card, RenderView(expanded=way)).value for card in cards for way in (False, True)])
 
     async def slow(*_: Any) -> Any:
-        await trio.sleep(1.5)
+        await virtual_sleep(1.5)
         return await work()
 
     without, with_it = without_and_with(WORKING, act, entry_renderer.setup, tools=[tool(slow)])

@@ -67,6 +67,11 @@ async def at_rest(running: Running) -> None:
     await running.seat.wait_idle()
 
 
+async def virtual_sleep(seconds: float) -> None:
+    """Returns when nothing has more to do for so long."""
+    await trio.sleep(seconds)
+
+
 async def _left(script: Sequence[Step], act: Act, setups: Sequence[Setup], more: dict[str, Any]) -> Left:
     given = dict(more)
     cwd, log_files = given.pop("cwd", "/"), given.pop("log_files", None)
