@@ -15,7 +15,7 @@ from camshaft.actors.captured_output import CapturedOutput, spill_opener
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
 from camshaft.actors.contexts import CommandContext, ExtensionContext, ReplacedSessionContext, ToolContext
 from camshaft.actors.desk import TooMuchShown
-from camshaft.actors.errors import CamshaftError
+from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
@@ -189,7 +189,7 @@ from camshaft.kernel.stream import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from camshaft.kernel.summaries import conversation_text
+from camshaft.kernel.summaries import conversation_text, file_lists
 from camshaft.kernel.thawed import Thawed, frozen, thawed
 from camshaft.kernel.tools import (
     Annotations,
@@ -250,6 +250,7 @@ __all__ = [
     "CodecError",
     "CommandContext",
     "CommandInfo",
+    "CommandRefused",
     "CompactionDraft",
     "CompactionEntry",
     "CompactionPreparation",
@@ -443,6 +444,7 @@ __all__ = [
     "encode",
     "final_arguments",
     "find_shell",
+    "file_lists",
     "freeze",
     "frozen",
     "joined_halves",

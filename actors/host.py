@@ -119,6 +119,7 @@ from camshaft.actors.surface import (
     tool_renderers,
     transform_markdown,
 )
+from camshaft.actors.tree_moves import CompactionFailed, NavigationFailed
 from camshaft.actors.trust import (
     DefaultTrust,
     InvalidTrustStore,
@@ -134,6 +135,8 @@ from camshaft.actors.ui_port import PlainTheme, ScreenPort, ThemeChange, UiPort,
 from camshaft.actors.user_bash import UserBashFailed
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World, real_world
+from camshaft.kernel.branch_summaries import NavigationResult
+from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
 from camshaft.kernel.events import (
     AgentEnd,
@@ -156,6 +159,9 @@ from camshaft.kernel.events import (
     Notified,
     QueueUpdate,
     SessionInfoChanged,
+    SummarizationRetryAttemptStart,
+    SummarizationRetryFinished,
+    SummarizationRetryScheduled,
     ThinkingLevelChanged,
     ToolExecutionEnd,
     ToolExecutionStart,
@@ -192,6 +198,8 @@ __all__ = [
     "CommandInfo",
     "CommandRefused",
     "CompactionEnd",
+    "CompactionFailed",
+    "CompactionResult",
     "CompactionStart",
     "Completion",
     "DefaultTrust",
@@ -235,6 +243,8 @@ __all__ = [
     "MissingWorkingDirectory",
     "ModelRegistry",
     "NO_MODEL_TEXT",
+    "NavigationFailed",
+    "NavigationResult",
     "NewSession",
     "NotASession",
     "Notified",
@@ -279,6 +289,9 @@ __all__ = [
     "Source",
     "Statistics",
     "StorageError",
+    "SummarizationRetryAttemptStart",
+    "SummarizationRetryFinished",
+    "SummarizationRetryScheduled",
     "Surroundings",
     "SystemTexts",
     "ThemeChange",

@@ -51,7 +51,7 @@ def need(run: Run, view: View, *, before_prompt: bool = False) -> Need:
     state, last, model = view.state, run.last, view.state.selection.model
     if last is None or model is None or not state.settings.compaction.enabled or last.entry_id == run.omitted:
         return Need.NOTHING
-    if _is_older_than_compaction(state.projection, last.message):
+    if _is_older_than_compaction(state.projection, last.entry_id, last.message):
         return Need.NOTHING
     if _is_recoverable(last, model, state.projection):
         if not run.tried and _prepared(state, omitting(state.projection, attempt(state.projection, last.entry_id))) is not None:
@@ -130,10 +130,15 @@ def barren_after(before: int, after: Projection) -> Barren | None:
 # -- parts of the checks -----------------------------------------------------------------
 
 
-def _is_older_than_compaction(projection: Projection, message: AssistantMessage) -> bool:
-    """Whether a compaction came after the answer was begun (CMP-16)."""
+def _is_older_than_compaction(projection: Projection, entry_id: str, message: AssistantMessage) -> bool:
+    """Whether the last compaction came after the answer was begun (CMP-16); in the same millisecond their order on the branch counts."""
     at = projection.compaction_position
-    return at is not None and message.timestamp <= entry_time_ms(projection.tree.timestamp(at))
+    if at is None:
+        return False
+    compacted_ms = entry_time_ms(projection.tree.timestamp(at))
+    position = projection.tree.position(entry_id)
+    comes_after = position is not None and projection.index_of(position) > projection.compaction_index
+    return message.timestamp < compacted_ms or (message.timestamp == compacted_ms and not comes_after)
 
 
 def _is_recoverable(last: Last, model: Model, projection: Projection) -> bool:
@@ -173,8 +178,9 @@ def _tokens(projection: Projection, message: AssistantMessage) -> int:
     if found.last_usage_index is None:
         return found.tokens
     source = projection.messages[found.last_usage_index]
-    assert isinstance(source, AssistantMessage)
-    return 0 if _is_older_than_compaction(projection, source) else found.tokens
+    entry = projection.entry_of(source)
+    assert isinstance(source, AssistantMessage) and entry is not None
+    return 0 if _is_older_than_compaction(projection, entry.id, source) else found.tokens
 
 
 def _is_past_threshold(state: SessionState, tokens: int) -> bool:
