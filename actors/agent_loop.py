@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 import attrs
 import trio
 
-from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, give_way, guard
+from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard
 from camshaft.actors.answers import Answers
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery, RunFailed
@@ -279,7 +279,7 @@ class AgentLoop:
 
     async def _between(self) -> On:
         """Between turns: compaction, second steering poll, then prompt and tool patches (LOOP-14)."""
-        await give_way()
+        await self._host.give_way()
         if due_between_turns(self._view()):
             await self._compactions.between_turns(self.signal)
         if not self._state.live.aborting and not self.run.pending and self._state.queues.steering:
@@ -295,13 +295,13 @@ class AgentLoop:
 
     async def _agent_start(self) -> None:
         await self._host.announce(events.AgentStart())
-        await give_way()
+        await self._host.give_way()
 
     async def _turn_start(self) -> None:
         if self._host.has("turn_start"):
             await self._host.dispatch("turn_start", hook_events.TurnStartEvent(turn_index=self.run.turn, timestamp=self._now()))
         self._stream.publish(events.TurnStart())
-        await give_way()
+        await self._host.give_way()
 
     async def _deliver_pending(self) -> None:
         while self.run.pending:
@@ -514,14 +514,14 @@ class AgentLoop:
         return "message"
 
     async def _agent_end_x(self) -> None:
-        await give_way()
+        await self._host.give_way()
         if self._host.has("agent_end"):
             await self._host.dispatch("agent_end", hook_events.AgentEndEvent(messages=self.run.added))
 
     async def _agent_end_p(self) -> None:
         will_retry = not self._state.live.aborting and retryable(self.run, self._view())
         self._stream.publish(events.AgentEnd(messages=self.run.added, will_retry=will_retry))
-        await give_way()
+        await self._host.give_way()
 
     async def _retry_start(self) -> None:
         settings = self._state.settings.retry
@@ -610,7 +610,7 @@ class AgentLoop:
         if self._host.has("agent_settled"):
             self._note(await guard(self._host.dispatch, "agent_settled", events.AgentSettled(aborted=aborted)))
         self._stream.publish(events.AgentSettled(aborted=aborted))
-        await give_way()
+        await self._host.give_way()
         self._session.post(BecomeIdle())
 
     async def _become_settled(self) -> None:

@@ -7,7 +7,6 @@ is stored and told to hosts first; handlers are notified afterwards (EVT-39).
 
 import attrs
 
-from camshaft.actors.actor import give_way
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.session import SessionActor
@@ -37,7 +36,7 @@ class Delivery:
     async def start(self, message: Message) -> None:
         """Handlers, then hosts hear that a message begins."""
         await self._host.announce(MessageStart(message=message))
-        await give_way()
+        await self._host.give_way()
 
     async def end(self, message: Message, entry_id: str | None = None) -> tuple[Message, str]:
         """Handlers may replace the message, then it is stored, then hosts hear of it."""
@@ -45,7 +44,7 @@ class Delivery:
             message = (await self._host.dispatch("message_end", MessageEnd(message=message))).message
         stored_id = self.append(message, entry_id)
         self._stream.publish(MessageEnd(message=message))
-        await give_way()
+        await self._host.give_way()
         return message, stored_id
 
     def append(self, message: Message, entry_id: str | None = None) -> str:

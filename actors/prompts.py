@@ -55,8 +55,6 @@ class Prompts:
     expansion: Expansion
     deferred: deque[Callable[[], Awaitable[Any]]] = attrs.field(factory=deque)
     """What waits until `agent_settled` was dispatched, in order (LOOP-42)."""
-    hearing: int = 0
-    """Prompts whose `input` handlers run; they keep the leaf where it is (LOOP-5)."""
 
     async def accept(self, given: Given) -> Receipt:
         """The steps in order; each may end the prompt or hand it on (LOOP-1)."""
@@ -121,11 +119,11 @@ class Prompts:
             source=given.source,
             streaming_behavior=given.behavior if self._parts.state.is_busy else None,
         )
-        self.hearing += 1
+        self._parts.host.hearing += 1
         try:
             plan = await self._parts.host.dispatch("input", hook_merges.InputPlan(event=event))
         finally:
-            self.hearing -= 1
+            self._parts.host.hearing -= 1
         if plan.handled:
             return Receipt(disposition="handled")
         return attrs.evolve(given, text=plan.event.text, images=plan.event.images or ())

@@ -8,7 +8,7 @@ returns, and the message is queued after the next handler; messages stay in the 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import trio
@@ -16,6 +16,7 @@ import trio
 from camshaft.actors.actor import Failure, Value, apart, guard, guard_at_once
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CommandRefused
+from camshaft.actors.extension_host import HEARING_ROUNDS_MAX
 from camshaft.actors.flights import Flights, Receipt
 from camshaft.actors.prompts import COMPACTING_TEXT, Behavior, Given, Prompts
 from camshaft.actors.seat_parts import SeatParts, input_of
@@ -24,6 +25,9 @@ from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock, Message
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.starting import custom_message
+
+OTHERS_ROUNDS: Final = 2
+"""Rounds of the scheduler until every task that could run has run."""
 
 
 @attrs.define(eq=False)
@@ -42,6 +46,10 @@ class Sends:
     """The task that passes them on."""
     _fresh: bool = False
     """Something was sent and could not begin yet."""
+    _heard: list[Any] = attrs.field(factory=list)
+    """What came of the `input` handlers of each message of a batch, until it is queued."""
+    _is_expected: bool = False
+    """A dispatch is under way, and says when what was heard is to be queued."""
 
     async def send_custom(self, message: CustomInput, *, trigger_turn: bool | None = None, deliver_as: str | None = None) -> Receipt | None:
         """Sends a custom message by QUE-11; when it is appended at once, handlers have heard of it on return (EVT-39)."""
@@ -125,18 +133,18 @@ class Sends:
             self._parts.nursery.start_soon(self._pass_all)
 
     async def _pass_all(self) -> None:
-        """The `input` handlers of everything sent so far; then, when others had their turn, it is queued, in order."""
+        """The `input` handlers of everything sent so far; then it is queued, in order: when a dispatch says so, else when others
+        had their turn."""
         self._task = trio.lowlevel.current_task()
         done = self._passing
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
-                heard = [await guard(self._prompts.hear, given) for given in batch]
-                await _others()
-                for outcome in heard:
-                    if isinstance(outcome, Value) and isinstance(outcome.value, Given):
-                        outcome = guard_at_once(self._prompts.take, outcome.value)
-                    self._report_failed(outcome)
+                self._heard = [await guard(self._prompts.hear, given) for given in batch]
+                for _ in range(HEARING_ROUNDS_MAX if self._is_expected else OTHERS_ROUNDS):
+                    if self._heard:
+                        await trio.lowlevel.checkpoint()
+                self._take_heard()
         finally:
             self._passing = self._task = None
             if done is not None:
@@ -163,8 +171,24 @@ class Sends:
         It is queued when the next handler of the event has run, or the event is over.
         """
         self._fresh = False
-        if self._task is not trio.lowlevel.current_task():
-            await _others()
+        if self._task is trio.lowlevel.current_task():
+            return
+        if self._heard:
+            self._take_heard()
+            return
+        self._is_expected = self._passing is not None
+        await _others()
+        for _ in range(HEARING_ROUNDS_MAX):
+            if self._passing is None or self._heard:
+                return
+            await trio.lowlevel.checkpoint()
+
+    def _take_heard(self) -> None:
+        heard, self._heard, self._is_expected = self._heard, [], False
+        for outcome in heard:
+            if isinstance(outcome, Value) and isinstance(outcome.value, Given):
+                outcome = guard_at_once(self._prompts.take, outcome.value)
+            self._report_failed(outcome)
 
     async def sends_queued(self) -> None:
         """Returns when every message that handlers asked to send was accepted or refused (EVT-51)."""
@@ -179,5 +203,5 @@ class Sends:
 
 async def _others() -> None:
     """Every task that can run does, once: after one checkpoint it may still be the turn of some."""
-    await trio.lowlevel.checkpoint()
-    await trio.lowlevel.checkpoint()
+    for _ in range(OTHERS_ROUNDS):
+        await trio.lowlevel.checkpoint()

@@ -129,7 +129,7 @@ class TreeMoves:
     async def navigate(self, target: str, wish: Wish) -> NavigationResult:
         """Moves the leaf to `target`. Raises NavigationFailed, or StorageError; then nothing has changed."""
         state = self._parts.state
-        if admit(Operation.NAVIGATE, state.live.activity) is Verdict.REFUSE or self._prompts.hearing:
+        if admit(Operation.NAVIGATE, state.live.activity) is Verdict.REFUSE or self._parts.host.hearing:
             raise NavigationFailed(MOVING_TEXT if state.live.activity is Activity.COMPACTING else BUSY_TEXT)
         if target == state.leaf_id:
             return NavigationResult(cancelled=False)

@@ -36,7 +36,7 @@ _WORDS: Final = """
 system user assistant toolResult custom compactionSummary branchSummary bashExecution text thinking toolCall image errorMessage
 pending stop length toolUse error aborted deferred completed message custom_message context_edit compaction branch_summary Tool
 tool not found ok conflicts with Invalid boundary entries Operation was execution blocked Retry cancelled Context overflow
-recovery failed true false null undefined none queued handled SYS steer followUp nextTurn
+recovery failed Additional focus true false null undefined none queued handled SYS steer followUp nextTurn
 """
 
 LITERALS: Final = frozenset(_WORDS.split())

@@ -139,7 +139,7 @@ def test_a_request_without_a_reply_fails_in_the_words_of_the_format() -> None:
     assert trace["state"]["messages"][-1] == ["assistant", "error", ["errorMessage", "<error:no-more-replies>"]]
 
 
-@pytest.mark.parametrize("step", ["bogus", "compact", "reload"])
+@pytest.mark.parametrize("step", ["bogus", "compact"])
 def test_a_step_that_cannot_be_taken_is_an_error_of_its_own(step: str) -> None:
     trace = play([], [{"do": step}, {"do": "query", "get": ["isIdle"]}])
 

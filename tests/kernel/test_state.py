@@ -37,6 +37,7 @@ from camshaft.kernel.commands import (
     SetQueueMode,
     Take,
     Unclaim,
+    UseSettings,
 )
 from camshaft.kernel.entries import (
     BranchSummaryEntry,
@@ -59,6 +60,7 @@ from camshaft.kernel.messages import (
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.records import FateRecord, InputRecord, SettledRecord
+from camshaft.kernel.settings import Settings
 from camshaft.kernel.state import QUEUED_MAX, Activity, Commit
 from tests.kernel.made import TIME, assistant, user
 from tests.kernel.posting import Session, custom, opened, said
@@ -99,6 +101,7 @@ COMMANDS: dict[type[Any], Any] = {
     SelectTools: SelectTools(active_tools=("read",)),
     SetQueueMode: SetQueueMode(queue="steer", mode="all"),
     MoveLeaf: MoveLeaf(entry_id="u"),
+    UseSettings: UseSettings(settings=Settings(default_model="m")),
 }
 ELSEWHERE = {"AppendUsage", "AppendContextEdit", "AppendCompaction", "AppendBranchSummary"}
 """Commands of the session writer; their tests stand beside theirs."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from camshaft.actors.actor import give_way
 from tests.conformance.scenario.host_face import call
 from tests.conformance.scenario.stage import Place
 from tests.conformance.scenario.wire_paths import snaked
@@ -20,7 +19,7 @@ async def send_user_message(place: Place, action: Action) -> None:
     """`send_user_message`; in the recorded runs its `input` handlers are called before a tool's next action."""
     await call(place.api, "send_user_message", snaked(action["content"]), **snaked(action.get("options") or {}))
     if place.tool is not None:
-        await give_way()
+        await place.stage.seat.cell.parts.host.give_way()
 
 
 async def append_entry(place: Place, action: Action) -> None:
