@@ -29,6 +29,9 @@ import trio
 
 T = TypeVar("T")
 
+HEARING_ROUNDS_MAX: Final = 64
+"""Rounds of the scheduler for texts with their handlers: two a handler, more than anybody has."""
+
 KILL_AFTER_S: Final = 2.0
 """From cancelling the scope of foreign code to giving it up: what remains of it gets this long to end."""
 
@@ -154,14 +157,23 @@ def _is_cancelled() -> bool:
     return trio.current_effective_deadline() == -math.inf
 
 
-async def give_way() -> None:
+def _nobody() -> int:
+    return 0
+
+
+async def give_way(busy: Callable[[], int] = _nobody) -> None:
     """Lets tasks that can run go first: what a host started when it heard of an event comes before what follows the event.
 
     Nothing but a look at a number if there are none. Two rounds, because tasks of one round run in any order; a cancellation
-    waits for the next await, so that what was said is also noted.
+    waits for the next await, so that what was said is also noted. Who is still `busy` then gets more rounds, as foreign code
+    runs in tasks of its own; who waits for something is not waited for.
     """
     if trio.lowlevel.current_statistics().tasks_runnable:
         await trio.lowlevel.cancel_shielded_checkpoint()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+    for _ in range(HEARING_ROUNDS_MAX):
+        if not busy():
+            return
         await trio.lowlevel.cancel_shielded_checkpoint()
 
 

@@ -41,9 +41,6 @@ from camshaft.kernel.hooks import HOOKS, Hook
 from camshaft.kernel.session_events import McpServersChangeEvent
 from camshaft.kernel.tools import RegisteredTool, SourceInfo, ToolDefinition
 
-HEARING_ROUNDS_MAX: Final = 64
-"""Rounds of the scheduler that a run gives to `input` handlers: two a handler, more than anybody has."""
-
 ERRORS_KEPT_MAX: Final = 100
 """Last extension errors kept for inspection (ERR-1)."""
 
@@ -79,8 +76,7 @@ class ExtensionHost:
     """Who handles each hook, in the order of EVT-1."""
     _contexts: dict[Extension, ExtensionContext] = attrs.field(factory=dict)
     """What handlers are given; a context has no state of its own, so one for each extension will do."""
-    hearing: int = 0
-    """How many texts are with `input` handlers."""
+    hearing: int = 0  # texts with their `input` handlers
     _runtime: Runtime | None = None
     _nursery: trio.Nursery | None = None
     _mailbox: deque[tuple[str, Any]] = attrs.field(factory=deque)
@@ -127,15 +123,8 @@ class ExtensionHost:
     # -- dispatch ------------------------------------------------------------------------
 
     async def give_way(self) -> None:
-        """Lets what hosts started on hearing of an event go first, as `give_way`; texts among it up to the end of their `input` handlers.
-
-        A handler runs in a task of its own, so a text needs some rounds; one whose handlers wait for something is not waited for.
-        """
-        await give_way()
-        for _ in range(HEARING_ROUNDS_MAX):
-            if not self.hearing:
-                return
-            await trio.lowlevel.cancel_shielded_checkpoint()
+        """Lets what hosts started on hearing of an event go first, texts among it up to the end of their `input` handlers."""
+        await give_way(lambda: self.hearing)
 
     def has(self, hook: str) -> bool:
         """Whether anybody handles `hook`; then its subject need not be built otherwise (EVT-9)."""

@@ -13,10 +13,9 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Failure, Value, apart, guard, guard_at_once
+from camshaft.actors.actor import HEARING_ROUNDS_MAX, Failure, Value, apart, guard, guard_at_once
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CommandRefused
-from camshaft.actors.extension_host import HEARING_ROUNDS_MAX
 from camshaft.actors.flights import Flights, Receipt
 from camshaft.actors.prompts import COMPACTING_TEXT, Behavior, Given, Prompts
 from camshaft.actors.seat_parts import SeatParts, input_of
