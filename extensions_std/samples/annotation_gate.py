@@ -6,6 +6,8 @@ a tool that says nothing is asked about. Annotations are unverified hints: they 
 wrote the tool. It keeps nothing.
 """
 
+from typing import Final
+
 from camshaft.actors.api import (
     Annotations,
     ExtensionAPI,
@@ -14,6 +16,9 @@ from camshaft.actors.api import (
     ToolCallResult,
     dumps,
 )
+
+SHOWN_CHARACTERS_MAX: Final = 2_000
+"""Of the arguments in the question; what is written into a file can be long."""
 
 
 def setup(api: ExtensionAPI) -> None:
@@ -24,7 +29,7 @@ def setup(api: ExtensionAPI) -> None:
             return None
         if not ctx.has_ui:
             return blocked(event, "it may do harm, and there is nobody to ask")
-        arguments = dumps(event.input).decode()
+        arguments = dumps(event.input).decode()[:SHOWN_CHARACTERS_MAX]
         if await ctx.ui.confirm(f"Allow {event.tool_name}?", arguments, signal=ctx.signal):
             return None
         return blocked(event, "the user declined it")

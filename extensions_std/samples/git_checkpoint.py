@@ -60,7 +60,7 @@ class Run:
         self.made, self.is_changed = [], True
 
     async def before_fork(self, event: SessionBeforeForkEvent, ctx: ExtensionContext) -> None:
-        """Brings files back if people want that; never keeps the fork from happening."""
+        """Brings files back if people want that. It lets the fork happen; if somebody else does not, the files are back all the same."""
         commit = self.commit_at(event, ctx)
         if commit is None or not ctx.has_ui or not await ctx.ui.confirm("Bring the files back to how they were there?"):
             return

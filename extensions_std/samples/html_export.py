@@ -139,8 +139,8 @@ def folded(title: str, value: Any) -> str:
 
 
 def text(value: str) -> str:
-    """A text as it is, line by line."""
-    return f"<pre>{escaped(value)}</pre>"
+    """A text as it is, line by line; nothing if it is empty."""
+    return f"<pre>{escaped(value)}</pre>" if value else ""
 
 
 def escaped(value: str) -> str:

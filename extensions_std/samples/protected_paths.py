@@ -8,6 +8,7 @@ import os
 from fnmatch import fnmatch
 from pathlib import PurePath
 from typing import Final
+from urllib.parse import unquote
 
 from camshaft.actors.api import ExtensionAPI, ExtensionContext, ToolCallEvent, ToolCallResult
 
@@ -28,7 +29,9 @@ def gate(event: ToolCallEvent, ctx: ExtensionContext) -> ToolCallResult | None:
     if event.tool_name not in CHANGING:
         return None
     path = str(event.input.get("path", ""))
-    rule = rule_for(os.path.normpath(os.path.join(ctx.cwd, path)))
+    # The tools take file URLs as well, and do not mind an @ in front of a path.
+    said = unquote(path).removeprefix("@")
+    rule = rule_for(os.path.normpath(os.path.join(ctx.cwd, said)))
     if rule is None:
         return None
     ctx.ui.notify(f"Kept {event.tool_name} from {path}", "warning")

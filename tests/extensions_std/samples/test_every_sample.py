@@ -1,17 +1,23 @@
 """What holds for every sample: it is short, it uses the public face only, and it leaves nothing behind."""
 
 import ast
+import errno
+import importlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import attrs
 import pytest
 
+from camshaft.actors.api import ProcessCommand, ProcessEnd
 from camshaft.actors.host import ExtensionSource
+from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std import samples
-from camshaft.extensions_std.providers.scripted import assistant
+from camshaft.extensions_std.providers.scripted import assistant, tool_call
 from tests.actors.replacing import sessions
-from tests.actors.running import opened
+from tests.actors.running import PATH, opened, simulate, virtual_world
 from tests.extensions_std.frontends.command import Place, camshaft, left_by, place, says, serving
 from tests.extensions_std.samples.trying import people, world_with_programs
 
@@ -94,3 +100,47 @@ async def test_the_command_line_loads_many_at_once_and_prints_the_answer_only(tm
     assert (ended.code, ended.out, ended.err) == (0, "Hello.\n", "")
     assert await left_by(where) == []
     assert list(where.project.iterdir()) == []
+
+
+@attrs.frozen
+class NoPrograms:
+    """Processes of a computer on which nothing can be started."""
+
+    async def run(self, command: ProcessCommand, *_: Any, **__: Any) -> ProcessEnd:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", command.arguments[0])
+
+    async def find_program(self, _names: Sequence[str], _search_path: str) -> str | None:
+        return None
+
+
+def log_of_a_run_with_many() -> bytes:
+    """The file of a session with calls that are allowed and refused, and commands of samples; no time and no chance from outside."""
+    files = MemoryLogFiles()
+    world = attrs.evolve(virtual_world(files), processes=NoPrograms())
+    # A watched file is read by a thread, for which a virtual clock does not wait.
+    setups = [importlib.import_module(f"{samples.__name__}.{name}").setup for name in TOGETHER if name != "file_trigger"]
+    calls = assistant([tool_call("hello", {"name": "Ada"}, id="a"), tool_call("finish", {"summary": "s"}, id="b")])
+
+    async def run() -> None:
+        async with opened([calls, assistant("one"), assistant("two")], *setups, files=files, world=world) as running:
+            for text in ("go", "/bookmark here", "/tools off finish", "/preset plan", "/debug-provider", "again"):
+                await running.seat.prompt(text)
+
+    simulate(run)
+    return files.read(PATH)
+
+
+def test_two_runs_with_many_samples_leave_the_same_bytes() -> None:
+    first, second = log_of_a_run_with_many(), log_of_a_run_with_many()
+
+    assert first == second
+    for trace in (
+        b"was blocked",
+        b'"label":"here"',
+        b'"tool-counts"',
+        b'"provider-payload"',
+        b'"provider-events"',
+        b'"preset"',
+        b'"name":"go"',
+    ):
+        assert trace in first
