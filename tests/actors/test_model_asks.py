@@ -8,9 +8,9 @@ import trio
 from camshaft.actors.api import ModelFailed, UserMessage, current_prompt, text_of
 from camshaft.actors.generation import StaleContext
 from camshaft.actors.signal import AbortSignal
-from camshaft.extensions_std.providers.scripted import Fail, Hang, Step, assistant
+from camshaft.extensions_std.providers.scripted import Fail, Hang, Step, assistant, tool_call
 from camshaft.kernel.settings import RetrySettings, Settings
-from tests.actors.running import Running, opened, said, simulate
+from tests.actors.running import Running, opened, results, said, simulate, tool
 
 
 def asked(script: Sequence[Step], ask: Callable[[Any], Any], look: Callable[[Running], Any], **more: Any) -> tuple[Any, Any]:
@@ -153,3 +153,23 @@ def test_an_answer_that_comes_after_the_session_was_left_is_stored_nowhere() -> 
 
     assert isinstance(error, StaleContext)
     assert usages == []
+
+
+def test_the_abort_of_a_run_ends_what_its_tools_ask() -> None:
+    async def execute(_id: str, _params: Any, _signal: Any, _on_update: Any, ctx: Any) -> Any:
+        await ctx.ask_model("Why?")
+
+    async def aborted() -> Any:
+        script: list[Step] = [assistant(tool_call("work", id="c1"), stop_reason="toolUse"), [Hang()]]
+        async with opened(script, tools=[tool(execute)]) as running:
+            await running.seat.submit("go")
+            await trio.sleep(1)
+            before = trio.current_time()
+            await running.seat.abort()
+            return results(running.seat.context_messages), trio.current_time() - before
+        raise AssertionError
+
+    [(_, text, is_error)], waited_s = simulate(aborted)
+    assert is_error
+    assert "abort" in text.lower()
+    assert waited_s == 0

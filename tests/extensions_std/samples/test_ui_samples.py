@@ -49,17 +49,16 @@ def test_a_dialog_ends_with_the_run_it_belongs_to() -> None:
             await virtual_sleep(1)
             await running.seat.abort()
 
-    without, with_it = without_and_with([[Hang()]], prompting_then_aborting, timed_confirm.setup, ui=WatchedUi())
-    aborted = left([[Hang()]], act, timed_confirm.setup, ui=WatchedUi())
+    with_it = left([[Hang()]], act, timed_confirm.setup, ui=WatchedUi())
 
-    assert without.lines == with_it.lines
-    assert custom(aborted.entries, "timed-confirm") == [{"way": "signal", "confirmed": False}]
+    assert custom(with_it.entries, "timed-confirm") == [{"way": "signal", "confirmed": False}]
 
 
-async def prompting_then_aborting(running: Running) -> None:
-    await running.seat.submit("go")
-    await virtual_sleep(1)
-    await running.seat.abort()
+def test_the_question_is_not_part_of_the_conversation() -> None:
+    without, with_it = without_and_with([assistant("what?")], prompting("/timed"), timed_confirm.setup)
+
+    assert without.lines == ["user: /timed", "assistant: what?"]
+    assert with_it.lines == ["(timed-confirm)"]
 
 
 # -- status_line -------------------------------------------------------------------------
