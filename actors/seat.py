@@ -100,6 +100,8 @@ class Seat:
     """An active set that handlers selected for a run, and the selection of the base options (PB-6)."""
     _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], Resources, PromptOptions] | None = None
     """The prompt options, and the active set, tools and resources they were made from."""
+    _reported: set[DiagnosticEvent] = attrs.field(factory=set)
+    """Diagnostics that a host took."""
     _closed: bool = False
 
     replacement: Replacement = attrs.field(init=False)
@@ -151,6 +153,21 @@ class Seat:
     def is_idle(self) -> bool:
         """No run and no compaction (LOOP-37)."""
         return self.state.is_idle
+
+    @property
+    def is_streaming(self) -> bool:
+        """A run is being prepared or is under way (SDK-10)."""
+        return self.state.is_busy
+
+    @property
+    def pending_message_count(self) -> int:
+        """How many user messages wait in the queues; those of extensions do not count."""
+        return len(self.queue.steering) + len(self.queue.follow_up)
+
+    @property
+    def retry_attempt(self) -> int:
+        """Which retry in a row the run is at; 0 outside of retries (RTY-3)."""
+        return 0 if self._cell.flights.current is None else self._cell.flights.current.loop.run.attempt
 
     @property
     def signal(self) -> AbortSignal | None:
@@ -255,6 +272,12 @@ class Seat:
     def diagnostics(self) -> tuple[DiagnosticEvent, ...]:
         """The last 100 diagnostics, oldest first, `found` included; a listener that failed is one."""
         return (*self.found, *self._parts.stream.diagnostics)[-DIAGNOSTICS_KEPT_MAX:]
+
+    def take_unreported_diagnostics(self) -> tuple[DiagnosticEvent, ...]:
+        """What of `diagnostics` no earlier call gave; each source and message once, however often it happened (SDK-21)."""
+        fresh = [each for each in dict.fromkeys(self.diagnostics) if each not in self._reported]
+        self._reported.update(fresh)
+        return tuple(fresh)
 
     @property
     def found(self) -> tuple[DiagnosticEvent, ...]:

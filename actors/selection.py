@@ -11,11 +11,12 @@ from camshaft.actors.choosing import refresh_model
 from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.extension_host import BUILTIN, ExtensionHost
 from camshaft.actors.options import OpenOptions
-from camshaft.actors.providers import find_model, provider_of
+from camshaft.actors.providers import find_model
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools
 from camshaft.kernel.errors import Rejection
-from camshaft.kernel.models import Model, clamp_level
+from camshaft.kernel.events import DiagnosticEvent
+from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
 from camshaft.kernel.prompt import DEFAULT_TOOLS
 from camshaft.kernel.recorded import recorded_level, recorded_tools
 from camshaft.kernel.settings_merge import default_tools_of
@@ -34,7 +35,7 @@ def select_at_start(parts: SeatParts) -> None:
     options, session, state = parts.options, parts.session, parts.state
     is_new = state.projection.message_count == 0
     model = _model_at_start(parts, state, is_new)
-    level = _level_at_start(options, state, is_new)
+    level = _level_at_start(options, state, is_new, model)
     effective = "off" if model is None else clamp_level(model, level)
     if model is not None:
         session.post(SelectModel(model=model, thinking_level=effective, record=False))
@@ -56,24 +57,28 @@ def _model_at_start(parts: SeatParts, state: SessionState, is_new: bool) -> Mode
             known = ", ".join([each.reference for provider in providers for each in provider.models]) or "none"
             raise InvalidOptions(f"no model {options.model!r}; the models are: {known}")
         return found
+    usable = {model.reference: model for model in available}
     recorded = None if is_new or state.projection.model is None else "/".join(state.projection.model)
+    scoped = [each.model.reference for each in options.scoped_models] if is_new else []
     settings = options.settings
     default = f"{settings.default_provider}/{settings.default_model}" if settings.default_provider and settings.default_model else None
-    for reference in (recorded, default):
-        found = None if reference is None else find_model(providers, reference)
-        provider = None if found is None else provider_of(providers, found)
-        if found is not None and provider is not None and provider.configured():
-            return found
-    return available[0] if available else None
+    chosen = next((usable[each] for each in (recorded, *scoped, default) if each in usable), available[0] if available else None)
+    if recorded is not None and recorded not in usable:
+        using = "" if chosen is None else f". Using {chosen.reference}"
+        parts.stream.publish(DiagnosticEvent(source="model", message=f"Could not restore model {recorded}{using}"))
+    return chosen
 
 
-def _level_at_start(options: OpenOptions, state: SessionState, is_new: bool) -> str:
+def _level_at_start(options: OpenOptions, state: SessionState, is_new: bool, model: Model | None) -> str:
     if options.thinking_level is not None:
         return options.thinking_level
     recorded = None if is_new else recorded_level(state)
     if recorded is not None:
         return recorded
-    return options.settings.default_thinking_level or DEFAULT_LEVEL
+    settings, reference = options.settings, "" if model is None else model.reference
+    scoped = [each.thinking_level for each in options.scoped_models if each.model.reference == reference and each.thinking_level]
+    own = [*scoped, settings.model_thinking_levels.get(reference)] if is_new else []
+    return next((level for level in own if level in THINKING_LEVELS), settings.default_thinking_level or DEFAULT_LEVEL)
 
 
 _StartTools = tuple[tuple[str, ...], tuple[str, ...]]

@@ -84,6 +84,8 @@ class Settings:
     """Id of a new session's model."""
     default_thinking_level: str | None = None
     """Of a new session."""
+    model_thinking_levels: FrozenDict = EMPTY
+    """Of a new session, by `provider/id` of its model; counts before `default_thinking_level` (MOD-97)."""
     default_tools: tuple[str, ...] | None = None
     """Names, and +name/-name that change them (SET-8); None means the built-in four (EXPO-30)."""
     steering_mode: QueueMode = "one-at-a-time"
