@@ -246,7 +246,9 @@ class AgentLoop:
 
     def _with_tool_patch(self, pending: tuple[Pending, ...]) -> tuple[Pending, ...]:
         tools = self._host.tools
-        wanted = [tools[name].declaration for name in self._state.selection.active_tools if name in tools]
+        active = self._state.selection.active_tools
+        prepared = self._host.loadouts.apply(tools, active)
+        wanted = [prepared.declared(tools[name].declaration) for name in active if name in tools]
         return with_tool_patch(pending, wanted, self._state.projection.system, self._now())
 
     async def _plan_run(self) -> None:

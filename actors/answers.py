@@ -15,6 +15,7 @@ import trio
 from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.loadouts import without_hidden
 from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, provider_of
 from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.session import SessionActor
@@ -60,12 +61,15 @@ class Answers:
 
     async def _converted(self, forced_prompt: str | None) -> Sequence[ModelMessage]:
         projection = self._session.state.projection
-        if not self._host.has("context") and not self._host.has("context_with_system") and forced_prompt is None:
+        hidden = self._host.loadouts.current.hidden
+        if not self._host.has("context") and not self._host.has("context_with_system") and forced_prompt is None and not hidden:
             return projection.llm_messages
         transcript: tuple[Message, ...] = tuple(projection.messages)
         for hook in ("context", "context_with_system"):
             if self._host.has(hook):
                 transcript = await self._host.dispatch(hook, transcript)
+        if hidden:
+            transcript = without_hidden(transcript, hidden)
         if forced_prompt is not None:
             transcript = forced_transcript(transcript, forced_prompt, self._session.now_ms())
         return tuple([converted for message in transcript if (converted := model_message(message)) is not None])

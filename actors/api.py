@@ -19,6 +19,7 @@ from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
+from camshaft.actors.loadouts import Loadout, LoadoutChanges
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_asks import ModelFailed
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
@@ -304,6 +305,8 @@ __all__ = [
     "Json",
     "LINES_MAX",
     "LabelEntry",
+    "Loadout",
+    "LoadoutChanges",
     "MalformedJson",
     "MarkdownContext",
     "McpServersChangeEvent",

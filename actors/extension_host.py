@@ -25,6 +25,7 @@ from camshaft.actors.contexts import CommandContext, ExtensionContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.generation import Checked, Generation
 from camshaft.actors.loading import LoadError, LoadWarning
+from camshaft.actors.loadouts import Loadouts
 from camshaft.actors.mcp_registrations import McpRegistrations
 from camshaft.actors.oversight import Forced, Oversight, Task
 from camshaft.actors.places import place_of
@@ -68,6 +69,8 @@ class ExtensionHost:
     """Who serves the models in this generation."""
     mcp: McpRegistrations = attrs.field(init=False)
     """The MCP servers that extensions of this generation registered."""
+    loadouts: Loadouts = attrs.field(init=False)
+    """What active tools change of what is declared."""
     tools: Mapping[str, RegisteredTool] = attrs.field(factory=dict)
     """The visible tools by name (TOOL-1), rebuilt at each registration."""
     _builtin: tuple[ToolDefinition, ...] = ()
@@ -86,6 +89,7 @@ class ExtensionHost:
 
     def __attrs_post_init__(self) -> None:
         self.mcp = McpRegistrations(self._mcp_changed)
+        self.loadouts = Loadouts(lambda path, failure: self.report_failure(path, "prepare_loadout", failure))
 
     def bind(self, runtime: Runtime, nursery: trio.Nursery) -> None:
         """From here on actions work, and extensions may run tasks (EXT-23)."""

@@ -98,10 +98,10 @@ class Seat:
     """The prompt options of the run under way, and those its handlers were shown, once they are done; None: the base."""
     _kept: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """An active set that handlers selected for a run, and the selection of the base options (PB-6)."""
-    _prompt: tuple[tuple[str, ...], Mapping[str, RegisteredTool], Resources, PromptOptions] | None = None
-    """The prompt options, and the active set, tools and resources they were made from."""
     _reported: set[DiagnosticEvent] = attrs.field(factory=set)
     """Diagnostics that a host took."""
+    _prompt: tuple[tuple[Any, ...], PromptOptions] | None = None
+    """What the prompt options were made from, and them."""
     _closed: bool = False
 
     replacement: Replacement = attrs.field(init=False)
@@ -649,18 +649,20 @@ class Seat:
 
     def prompt_options(self) -> PromptOptions:
         """The base options of the system prompt, with the tools as they are now; the same object while those are the same."""
-        known = self._prompt
-        if known is not None and known[0] is self.active_tools and known[1] is self.tools and known[2] is self.resources:
-            return known[3]
+        made_from = (self.active_tools, self.tools, self.resources, self._parts.host.loadouts.current)
+        if self._prompt is not None and all([one is other for one, other in zip(self._prompt[0], made_from)]):
+            return self._prompt[1]
+        prepared = self._parts.host.loadouts.apply(self.tools, self.active_tools)
         active = [self.tools[name].definition for name in self.active_tools if name in self.tools]
+        shown = [tool for tool in active if tool.name not in prepared.hidden]
         options = attrs.evolve(
             self._parts.base_prompt,
             selected_tools=tuple([tool.name for tool in active]),
-            tool_snippets=FrozenDict({tool.name: " ".join(tool.prompt_snippet.split()) for tool in active if tool.prompt_snippet}),
-            tool_guidelines=FrozenDict({tool.name: tool.prompt_guidelines for tool in active if tool.prompt_guidelines}),
+            tool_snippets=FrozenDict({tool.name: " ".join(tool.prompt_snippet.split()) for tool in shown if tool.prompt_snippet}),
+            tool_guidelines=FrozenDict({tool.name: tool.prompt_guidelines for tool in shown if tool.prompt_guidelines}),
             skills=self.resources.skills,
         )
-        self._prompt = (self.active_tools, self.tools, self.resources, options)
+        self._prompt = ((*made_from[:3], prepared), options)
         return options
 
     def starting_options(self) -> PromptOptions:
