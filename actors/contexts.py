@@ -81,6 +81,7 @@ class ExtensionContext:
     @property
     def model_registry(self) -> ModelRegistry:
         """The models there are, and which can be used."""
+        self._generation.check()
         return ModelRegistry(lambda: self._live.providers)
 
     @property

@@ -13,6 +13,7 @@ import attrs
 from camshaft.actors import registering
 from camshaft.actors.bus import Bus
 from camshaft.actors.config_provider import ProviderConfig
+from camshaft.actors.event_signatures import On
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.generation import Generation
 from camshaft.actors.misuse import ExtensionMisuse
@@ -72,11 +73,15 @@ class ExtensionAPI:
 
     # -- registrations -------------------------------------------------------------------
 
-    def on(self, event: str, handler: Callable[..., Any], *, fail_closed: bool = False) -> Callable[[], None]:
-        """Calls `handler(event, ctx)`, sync or async, at every `event`; returns its idempotent unsubscribe.
+    @property
+    def on(self) -> On:
+        """`on(event, handler)`: calls `handler(event, ctx)`, sync or async, at every event; returns its idempotent unsubscribe.
 
         Raises ExtensionMisuse for an unknown event (EVT-4), or `fail_closed` where it means nothing (EVT-21).
         """
+        return self._on
+
+    def _on(self, event: str, handler: Callable[..., Any], /, *, fail_closed: bool = False) -> Callable[[], None]:
         extension = self.checked()
         registered = registering.handler(event, handler, fail_closed)
         extension.handlers = (*extension.handlers, registered)

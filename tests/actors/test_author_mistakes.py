@@ -2,6 +2,8 @@
 
 Three tables: what goes wrong while loading, what a call of the API refuses, and what a handler that misbehaves is
 reported with. None of them ever touches the conversation: the next prompt is answered.
+
+Longer than 400 lines: it is the one list in which to look for a message.
 """
 
 from pathlib import Path
@@ -201,6 +203,62 @@ CALLS: dict[str, tuple[Any, str]] = {
     "guidelines as one text": (
         lambda api: api.register_tool({**GOOD_TOOL, "prompt_guidelines": "be careful"}),
         f"{TOOL}: prompt_guidelines 'be careful'; expected a list of texts",
+    ),
+    "a shortcut without a key": (lambda api: api.register_shortcut("", print), "the key of a shortcut is ''; expected a text"),
+    "a shortcut without a function": (lambda api: api.register_shortcut("f1", 3), "the handler of shortcut 'f1' is 3; expected a function"),
+    "a flag without a name": (lambda api: api.register_flag("", type="string"), "the name of a flag is ''; expected a text"),
+    "a flag of no type": (
+        lambda api: api.register_flag("f", type="number"),
+        "type of flag 'f' is 'number'; expected boolean or string",
+    ),
+    "a flag with a wrong default": (
+        lambda api: api.register_flag("f", type="boolean", default="yes"),
+        'Invalid default for flag "f": expected boolean, got string',
+    ),
+    "a text flag with a number": (
+        lambda api: api.register_flag("f", type="string", default=3),
+        'Invalid default for flag "f": expected string, got number',
+    ),
+    "a message renderer that is none": (
+        lambda api: api.register_message_renderer("k", None),
+        "the message renderer of 'k' is None; expected a function",
+    ),
+    "an entry renderer of nothing": (
+        lambda api: api.register_entry_renderer("", print),
+        "the custom_type of the entry renderer is ''; expected a text",
+    ),
+    "a tool renderer that is none": (lambda api: api.register_tool_renderer("t"), "the tool renderer is 't'; expected a function"),
+    "a transformer that is none": (
+        lambda api: api.register_markdown_transformer(3),
+        "the Markdown transformer is 3; expected a function",
+    ),
+    "a transformer for one text": (
+        lambda api: api.register_markdown_transformer(print, message_types="user"),
+        "message_types of the Markdown transformer: 'user'; expected a list of user, assistant, ",
+    ),
+    "a transformer for an unknown place": (
+        lambda api: api.register_markdown_transformer(print, message_types=["user", "footer"]),
+        "message_types of the Markdown transformer: 'footer'; expected a list of user, assistant, ",
+    ),
+    "completions that are none": (
+        lambda api: api.register_command("c", print, get_argument_completions=["a"]),
+        "get_argument_completions of command 'c' is ['a']; expected a function",
+    ),
+    "a tool that is no tool": (
+        lambda api: api.register_tool(3),
+        'tool registered by "<inline:x0>": 3; expected ToolDefinition(...), a dict with its fields or a typed function',
+    ),
+    "a hook of a tool that is none": (
+        lambda api: api.register_tool({**GOOD_TOOL, "prepare_loadout": {}}),
+        f"prepare_loadout of {TOOL} is {{}}; expected a function",
+    ),
+    "a namespace that is a text": (
+        lambda api: api.register_tool({**GOOD_TOOL, "namespace": "docs"}),
+        f"{TOOL}: namespace 'docs'; expected Namespace(...) or a dict with its fields",
+    ),
+    "annotations with a field too many": (
+        lambda api: api.register_tool({**GOOD_TOOL, "annotations": {"read_only": True}}),
+        f"{TOOL}: annotations has no field 'read_only'; expected read_only_hint, destructive_hint, ",
     ),
     "a command without a name": (lambda api: api.register_command("", print), "a command needs a name and a handler, got '' and "),
     "a command without a handler": (lambda api: api.register_command("c", None), "a command needs a name and a handler, got 'c' and None"),

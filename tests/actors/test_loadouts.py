@@ -6,9 +6,8 @@ import pytest
 
 from camshaft.actors.api import Loadout, LoadoutChanges, SystemMessage, ToolContext, ToolDefinition
 from camshaft.extensions_std.providers.scripted import assistant, tool_call
+from camshaft.kernel.persistent import FrozenDict
 from tests.actors.running import Running, opened, results, simulate, tool
-
-NO_SCHEMA: dict[str, Any] = {"type": "object"}
 
 
 async def works(*_: Any) -> Any:
@@ -52,9 +51,8 @@ def test_a_hook_sees_the_set_and_its_descriptions_are_declared_and_recorded_the_
         await running.seat.prompt("go")
         return declared(running.provider.requests[0].messages), declared(running.seat.context_messages)
 
-    asked, recorded = run(
-        test, [assistant("done")], preparing(first), OTHER, preparing(lambda _: LoadoutChanges(descriptions={"other": "last"}), "x")
-    )  # type: ignore[arg-type]  # a plain dict
+    last = preparing(lambda _: LoadoutChanges(descriptions=FrozenDict({"other": "last"})), "x")
+    asked, recorded = run(test, [assistant("done")], preparing(first), OTHER, last)
 
     assert asked == recorded == {"loader": "loads", "other": "last", "x": "does it"}
     assert [each.name for each in seen[-1].declared] == ["loader", "other", "x"]
@@ -104,11 +102,10 @@ def test_a_hook_that_fails_is_reported_and_the_others_count(bad: Any, text: str)
         return declared(running.provider.requests[0].messages)["other"], running.seat.errors[-1]
 
     def setup(api: Any) -> None:
-        api.register_tool(preparing(bad))
+        for each in (preparing(bad), preparing(lambda _: {"descriptions": {"other": "kept"}}, "good"), OTHER):
+            api.register_tool(each)
 
-    found, error = run(
-        test, [assistant("done")], preparing(lambda _: {"descriptions": {"other": "kept"}}, "good"), OTHER, setups=(setup,), tools_of=None
-    )
+    found, error = run(test, [assistant("done")], setups=(setup,))
 
     assert found == "kept"
     assert (error.extension_path, error.event, error.error[: len(text)]) == ("<inline:x0>", "prepare_loadout", text)

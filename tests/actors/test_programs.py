@@ -9,6 +9,7 @@ import trio
 from camshaft.actors.ports.processes import RealProcesses
 from camshaft.actors.programs import ExecResult, Program, run_program
 from camshaft.actors.signal import AbortSignal
+from tests.actors.running import opened, simulate
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
@@ -111,3 +112,26 @@ async def test_a_character_that_the_cut_left_incomplete_is_dropped_and_others_ar
     whole = await ended(bash(r"printf 'a\303'", tmp_path))
 
     assert (cut.stdout, whole.stdout) == ("a", "a\ufffd")
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "no room": ({"max_buffer": 0}, "exec: max_buffer 0; expected a whole number of bytes above 0"),
+    "room that is none": ({"max_buffer": "1k"}, "exec: max_buffer '1k'; expected a whole number of bytes above 0"),
+    "no time": ({"timeout": 0}, "exec: timeout 0; expected a number of milliseconds above 0, or None"),
+    "time that is none": ({"timeout": "1s"}, "exec: timeout '1s'; expected a number of milliseconds above 0, or None"),
+    "an argument that is no text": ({"args": ["-n", 3]}, "exec: 3 in the command; expected texts"),
+}
+
+
+@pytest.mark.rule("API-25")
+@pytest.mark.parametrize(("given", "text"), MISTAKES.values(), ids=MISTAKES)
+def test_limits_and_arguments_that_cannot_be_meant_are_refused(given: dict[str, Any], text: str) -> None:
+    async def setup(api: Any) -> None:
+        await api.exec("true", **given)
+
+    async def load() -> list[str]:
+        async with opened([], setup) as running:
+            return [each.error for each in running.seat.load_errors]
+        raise AssertionError
+
+    assert simulate(load) == [text]
