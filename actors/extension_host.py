@@ -365,19 +365,6 @@ class ExtensionHost:
 
         return self.bus.add(Subscription(channel, tell, lambda: not extension.failed and self.standing(extension).is_good))
 
-    async def run_shortcut(self, key: str) -> bool:
-        """Runs what the last extension registered for `key`; False if none did. What it raises is reported (CTXT-10)."""
-        found = [(each, each.shortcuts[key.lower()]) for each in self.extensions if key.lower() in each.shortcuts]
-        if not found:
-            return False
-        extension, shortcut = found[-1]
-        outcome = await guard(shortcut.handler, self.context(extension))
-        if isinstance(outcome, Failure):
-            self.report_failure(extension.path, "shortcut", outcome)
-        if self._runtime is not None and self._runtime.has_sends:
-            await self._runtime.sends_begun()
-        return True
-
     def _tell(self, extension: Extension, channel: str, function: Callable[..., Any], value: Any) -> None:
         outcome = guard_now(function, value)
         if isinstance(outcome, Failure):

@@ -88,9 +88,7 @@ def flag_value(name: str, extensions: Sequence[Extension], given: Mapping[str, b
 
 def renderer(custom_type: str, function: Callable[..., Any], what: str) -> None:
     """A renderer of messages or entries (API-9)."""
-    require_text(
-        custom_type, f"the custom_type of a renderer of {what}s" if what == "message" else "the custom_type of a renderer of entries"
-    )
+    require_text(custom_type, f"the custom_type of the {what} renderer")
     require_callable(function, f"the {what} renderer of {custom_type!r}")
 
 

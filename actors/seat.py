@@ -19,7 +19,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
-from camshaft.actors import choosing
+from camshaft.actors import choosing, shortcuts
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
 from camshaft.actors.children import ChildBlock, ChildOptions
@@ -291,7 +291,7 @@ class Seat:
 
     async def run_shortcut(self, key: str) -> bool:
         """Runs the shortcut of `key`; False if no extension has one. What it raises is reported (CTXT-10)."""
-        return await self._parts.host.run_shortcut(key)
+        return await shortcuts.run_shortcut(self._parts.host, key)
 
     async def complete_command(self, name: str, prefix: str) -> tuple[Completion, ...]:
         """Completions of a command's arguments, of which `prefix` is written; empty if it knows none or fails (CMD-8)."""

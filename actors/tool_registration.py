@@ -55,7 +55,7 @@ def tool_definition(given: object, path: str | None, fields: Mapping[str, Any] |
         made = {**_of_function(given, _owner(path), fields or {}), **(fields or {})}
     else:
         raise ExtensionMisuse(
-            f"tool registered by {_owner(path)}: {given!r}; expected ToolDefinition(...), a dict with its fields or a function"
+            f"tool registered by {_owner(path)}: {given!r}; expected ToolDefinition(...), a dict with its fields or a typed function"
         )
     return _definition(made, path)
 
