@@ -48,6 +48,9 @@ UNREAD_KEYS: Final = ("name", "topic", "description")
 NAMED_PARTS: Final = re.compile(r"^(systemPromptOptions\.(?:toolSnippets|toolGuidelines)\.)(.+)$")
 """Paths that contain a tool name."""
 
+BUS_EVENT: Final = re.compile(r"^(\(bus:|events:)(.+?)(\)?)$")
+"""Events of records that contain the name of a channel."""
+
 MARK: Final = re.compile(r"(</?[a-z0-9_-]+(?::[^<>]*)?>)")
 """Placeholders and tags."""
 
@@ -133,6 +136,8 @@ def _walk(value: Any, rename: Any) -> Any:
 
 
 def _field(owner: Mapping[str, Any], key: str, item: Any, rename: Any) -> Any:
+    if key == "event" and isinstance(item, str) and (found := BUS_EVENT.match(item)):
+        return found[1] + rename(found[2]) + found[3]
     if key == "path" and isinstance(item, str) and (found := NAMED_PARTS.match(item)):
         return found[1] + rename(found[2])
     if key == "sections" and isinstance(item, dict) or key == "sessionFile":

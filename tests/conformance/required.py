@@ -4,43 +4,8 @@ from typing import Any, Final
 
 import pytest
 
-TOPICS: Final = (
-    "lifecycle",
-    "tools",
-    "hooks",
-    "context",
-    "system",
-    "boundary",
-    "queue",
-    "abort",
-    "retry",
-    "nested",
-    "compaction",
-    "tree",
-    "http",
-    "api",
-    "exposure",
-)
-"""Topics whose scenarios are all required, but for EXCEPTED."""
-
-EXCEPTED: Final = ("hooks-policies-session-before",)
-"""It needs session replacement."""
-
-FROM_SESSION: Final = (
-    "session-append-message",
-    "session-fork-at-labels",
-    "session-fork-cancel-and-invalid",
-    "session-load-error",
-    "session-malformed-lines",
-    "session-migrate-v2",
-    "session-not-a-session",
-    "session-reload",
-    "session-resume",
-    "session-resume-model-from-message",
-    "session-resume-tools",
-    "session-switch-cancel",
-)
-"""What is required of the topic `session`; the rest of it needs tree navigation."""
+ELSEWHERE: Final = ("virtual",)
+"""Topics of which nothing is required: virtual models are not built."""
 
 REQUIRED: Final = (
     "abort-aborted-message-next-prompt",
@@ -92,6 +57,7 @@ REQUIRED: Final = (
     "context-drop-keeps-system",
     "context-raises",
     "context-with-system-edit",
+    "deferred-stop-reason",
     "exposure-activate-mid-run",
     "exposure-initial-sets",
     "exposure-nested-calls",
@@ -104,6 +70,7 @@ REQUIRED: Final = (
     "hooks-message-end-replace-chain",
     "hooks-message-end-tool-result",
     "hooks-policies-observers",
+    "hooks-policies-session-before",
     "hooks-tool-call-mutate-chain",
     "hooks-tool-call-raises-blocks",
     "hooks-tool-result-after-error",
@@ -139,6 +106,7 @@ REQUIRED: Final = (
     "session-append-message",
     "session-fork-at-labels",
     "session-fork-cancel-and-invalid",
+    "session-last-entry-is-leaf",
     "session-load-error",
     "session-malformed-lines",
     "session-migrate-v2",
