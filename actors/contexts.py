@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from camshaft.actors.generation import Checked, OnlyInCommands
+from camshaft.actors.misuse import meant
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.runtime import Runtime
@@ -194,7 +195,7 @@ class ExtensionContext:
         def __getattr__(self, name: str) -> Any:
             if name in _COMMAND_ONLY:
                 raise OnlyInCommands(name)
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{meant(name, dir(type(self)))}")
 
 
 _COMMAND_ONLY: Final = frozenset(

@@ -93,6 +93,7 @@ from camshaft.actors.session_finding import (
 from camshaft.actors.session_list import list_all_sessions, list_sessions
 from camshaft.actors.session_statistics import Statistics
 from camshaft.actors.session_transfer import fork_from, import_session
+from camshaft.actors.session_view import SessionView
 from camshaft.actors.session_writer import SessionWriter, open_writer
 from camshaft.actors.settings_files import (
     FileStorage,
@@ -279,6 +280,7 @@ __all__ = [
     "SessionItem",
     "SessionLocked",
     "SessionPlaces",
+    "SessionView",
     "SessionSealed",
     "SessionWriter",
     "Settings",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.misuse import ExtensionMisuse, require_callable, require_text
+from camshaft.actors.misuse import ExtensionMisuse, meant, require_callable, require_text
 from camshaft.actors.programs import Program
 from camshaft.actors.registrations import (
     MESSAGE_TYPES,
@@ -35,7 +35,7 @@ def handler(event: str, function: Callable[..., Any], fail_closed: bool) -> Hand
     """A handler of a hook that exists, failing closed only where that means something (EVT-4, EVT-21)."""
     row = HOOKS.get(event)
     if row is None:
-        raise ExtensionMisuse(f"there is no event {event!r}; the events are {', '.join(HOOKS)}")
+        raise ExtensionMisuse(f"there is no event {event!r}{meant(str(event), HOOKS)}; the events are {', '.join(HOOKS)}")
     require_callable(function, f"the handler of {event!r}")
     if fail_closed and row.fail_closed is None:
         closing = ", ".join([name for name, each in HOOKS.items() if each.fail_closed is not None])

@@ -44,6 +44,7 @@ from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.session_statistics import Statistics, statistics_of
 from camshaft.actors.session_transfer import export_session
+from camshaft.actors.session_view import SessionView
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.tree_moves import Wish
@@ -216,6 +217,11 @@ class Seat:
     def is_project_trusted(self) -> bool:
         """Whether the files of the working directory may decide what runs."""
         return self._parts.options.project_trusted
+
+    @property
+    def session(self) -> SessionView:
+        """The session, to read, as extensions do; ask again after a replacement, the old view raises StaleContext."""
+        return SessionView(self, self._parts.host.generation)
 
     @property
     def session_file(self) -> str | None:

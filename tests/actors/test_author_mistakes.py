@@ -66,7 +66,7 @@ SOURCES: dict[str, tuple[str | None, str]] = {
     ),
     "an unknown event": (
         "def setup(api):\n    api.on('turn_ended', print)\n",
-        "Failed to load extension: ExtensionMisuse: there is no event 'turn_ended'; the events are "
+        "Failed to load extension: ExtensionMisuse: there is no event 'turn_ended' (did you mean 'turn_end'?); the events are "
         + ", ".join(HOOKS)
         + " ({path}, line 2)",
     ),
@@ -155,7 +155,10 @@ def test_of_two_tools_with_one_name_the_first_stays_and_the_second_owner_is_told
 
 TOOL = 'tool "t" registered by "<inline:x0>"'
 CALLS: dict[str, tuple[Any, str]] = {
-    "an unknown event": (lambda api: api.on("turn_ended", print), "there is no event 'turn_ended'; the events are project_trust, "),
+    "an unknown event": (
+        lambda api: api.on("turn_ended", print),
+        "there is no event 'turn_ended' (did you mean 'turn_end'?); the events are project_trust, ",
+    ),
     "a handler that is none": (lambda api: api.on("turn_end", None), "the handler of 'turn_end' is None; expected a function"),
     "fail_closed where it means nothing": (
         lambda api: api.on("turn_end", print, fail_closed=True),
@@ -417,7 +420,7 @@ def test_an_input_handler_that_asked_to_fail_closed_stops_the_input_when_it_rais
     ("use", "error", "text"),
     [
         (lambda ctx: ctx.wait_for_idle, OnlyInCommands, "wait_for_idle is only available in command handlers"),
-        (lambda ctx: ctx.modle, AttributeError, "ExtensionContext has no attribute 'modle'"),
+        (lambda ctx: ctx.modle, AttributeError, "ExtensionContext has no attribute 'modle' (did you mean 'mode' or 'model'?)"),
     ],
 )
 def test_a_context_names_what_it_does_not_have(use: Any, error: type[Exception], text: str) -> None:
