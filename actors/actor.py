@@ -27,6 +27,8 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 import trio
 
+from camshaft.actors.misuse import meant
+
 T = TypeVar("T")
 
 HEARING_ROUNDS_MAX: Final = 64
@@ -55,12 +57,23 @@ class Failure:
         name, said = type(self.error).__name__, str(self.error)
         if isinstance(self.error, KeyError) and said:
             return f"{name}: {said}"
-        return said or name
+        return said + _hint(self.error) if said else name
 
     @property
     def stack(self) -> str:
         """The traceback, for logs."""
         return "".join(traceback.format_exception(self.error))
+
+
+def _hint(error: Exception) -> str:
+    """What an author may have meant: a result, an attribute of nearly that name, or Trio."""
+    if isinstance(error, attrs.exceptions.FrozenInstanceError):
+        return " (events, entries and messages cannot be changed; return what is to be changed)"
+    if isinstance(error, AttributeError) and error.name is not None and error.obj is not None:
+        return meant(error.name, dir(type(error.obj)))
+    if isinstance(error, RuntimeError) and str(error) == "no running event loop":
+        return " (this runs on Trio, not on asyncio: use trio.sleep and the like)"
+    return ""
 
 
 @attrs.frozen
@@ -113,6 +126,30 @@ def guard_at_once(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
         return outcome
     begun.close()
     raise RuntimeError(f"{call!r} waits for something; it was called where nothing can be waited for")
+
+
+def unless_exit(call: Callable[..., Any], *args: Any) -> Any:
+    """What a call of an extension gives, to be awaited if that is; `sys.exit` in it is an error: only the host ends the program.
+
+    Not a part of `guard`, which also runs what a signal handler of the host may interrupt to end the program.
+    """
+    try:
+        started = call(*args)
+    except SystemExit as error:
+        raise _no_exit(error) from None
+    return _without_exit(started) if is_awaitable(started) else started
+
+
+async def _without_exit(awaitable: Awaitable[T]) -> T:
+    try:
+        return await awaitable
+    except SystemExit as error:
+        raise _no_exit(error) from None
+
+
+def _no_exit(error: SystemExit) -> RuntimeError:
+    said = f"the extension called sys.exit({error.code!r}); use ctx.shutdown() to ask the host to end"
+    return RuntimeError(said).with_traceback(error.__traceback__)
 
 
 async def _awaited(awaitable: Awaitable[T]) -> Value[T] | Failure:

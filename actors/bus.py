@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from camshaft.actors.misuse import require_callable
+from camshaft.actors.misuse import require_takes
 
 
 @attrs.frozen(eq=False)
@@ -60,7 +60,7 @@ class Bus:
 
     def on(self, channel: str, handler: Callable[[Any], Any]) -> Callable[[], None]:
         """Calls `handler(value)` for every value emitted on `channel`; returns its unsubscribe."""
-        require_callable(handler, f"the listener of channel {channel!r}")
+        require_takes(handler, f"the listener of channel {channel!r}", "value")
         return self._subscribe(channel, handler)
 
     def emit(self, channel: str, value: Any = None) -> None:

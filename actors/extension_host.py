@@ -18,7 +18,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Cut, Failure, Value, apart, give_way, guard, guard_now, is_awaitable
+from camshaft.actors.actor import Cut, Failure, Value, apart, give_way, guard, guard_now, is_awaitable, unless_exit
 from camshaft.actors.bus import EventBus, Subscription
 from camshaft.actors.command_names import Named, named_commands
 from camshaft.actors.contexts import CommandContext, ExtensionContext
@@ -28,7 +28,7 @@ from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.loadouts import Loadouts
 from camshaft.actors.mcp_registrations import McpRegistrations
 from camshaft.actors.oversight import Forced, Oversight, Task
-from camshaft.actors.places import place_of
+from camshaft.actors.places import defined_at, place_of
 from camshaft.actors.provider_registry import ProviderRegistry
 from camshaft.actors.registering import read_completions
 from camshaft.actors.registrations import Completion, Extension, Handler
@@ -153,7 +153,7 @@ class ExtensionHost:
             merged = self._merged(row, extension, handler, (subject, event, outcome))
             subject = merged.subject
             for complaint in merged.complaints:
-                self.report(extension.path, hook, complaint)
+                self.report(extension.path, hook, complaint, handler.function)
             if merged.stop:
                 break
         if self._runtime is not None and self._runtime.has_sends:
@@ -206,9 +206,11 @@ class ExtensionHost:
         context = self._contexts.get(extension) or self.context(extension)
         watchdog = self.oversight.watchdog
         if watchdog is None:
-            started = guard_now(handler.function, event, context)
+            started = guard_now(unless_exit, handler.function, event, context)
         else:
-            started, late = watchdog.call(f"{handler.hook} handler of {extension.path}", guard_now, handler.function, event, context)
+            started, late = watchdog.call(
+                f"{handler.hook} handler of {extension.path}", guard_now, unless_exit, handler.function, event, context
+            )
             if late is not None:
                 self.stream.publish(DiagnosticEvent(source="watchdog", message=late))
         if isinstance(started, Failure) or not is_awaitable(started.value):
@@ -223,7 +225,7 @@ class ExtensionHost:
         if isinstance(outcome, Failure):
             return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, outcome))
         if isinstance(outcome, Forced):
-            self.report(extension.path, row.name, outcome.text)
+            self.report(extension.path, row.name, outcome.text, handler.function)
             if outcome.is_strike:
                 self._strike(extension, handler, row.name)
             return (closed or row.on_cut or row.on_raise)(subject, event, outcome.text, now)
@@ -240,7 +242,7 @@ class ExtensionHost:
 
     def _failed(self, extension: Extension, handler: Handler, on_raise: Any, failed: tuple[Any, Any, Now, Failure]) -> Merged:
         subject, event, now, failure = failed
-        self.report_failure(extension.path, handler.hook, failure)
+        self.report_failure(extension.path, handler.hook, failure, at=handler.function)
         self._strike(extension, handler, handler.hook)
         merged: Merged = on_raise(subject, event, failure.text, now)
         return merged
@@ -289,19 +291,19 @@ class ExtensionHost:
         self._contexts[extension] = context
         return context
 
-    def report(self, path: str, event: str, error: str) -> None:
-        """Tells the host that an extension did something wrong without raising (ERR-1)."""
-        self._report(ExtensionErrorEvent(extension_path=path, event=event, error=error))
+    def report(self, path: str, event: str, error: str, at: object = None) -> None:
+        """Tells the host that an extension, or its function `at`, did something wrong without raising (ERR-1)."""
+        self._report(ExtensionErrorEvent(extension_path=path, event=event, error=error, place=defined_at(at)))
 
-    def report_failure(self, path: str, event: str, failure: Failure, file: str | None = None) -> None:
-        """Tells the host that an extension raised, and where in `file`, which is `path` where that names the extension (ERR-1)."""
+    def report_failure(self, path: str, event: str, failure: Failure, file: str | None = None, at: object = None) -> None:
+        """Tells the host that an extension raised, and where in `file` (default: `path`), else where `at` is defined (ERR-1)."""
         self._report(
             ExtensionErrorEvent(
                 extension_path=path,
                 event=event,
                 error=failure.text,
                 error_type=type(failure.error).__name__,
-                place=place_of(failure.error, file or path),
+                place=place_of(failure.error, file or path) or defined_at(at),
                 stack=failure.stack,
             )
         )
@@ -324,7 +326,7 @@ class ExtensionHost:
             return False
         assert self._runtime is not None
         context = CommandContext(self._runtime, self.standing(found[0]), found[0].path, wait_idle)
-        outcome = await guard(found[1].handler, arguments, context)
+        outcome = await guard(unless_exit, found[1].handler, arguments, context)
         if isinstance(outcome, Failure):
             self.report_failure(f"command:{name}", "command", outcome, found[0].path)
         if self._runtime is not None and self._runtime.has_sends:

@@ -1,6 +1,7 @@
 """What an extension author is told who registered or asked for something that cannot be."""
 
 import difflib
+import inspect
 from collections.abc import Iterable
 
 from camshaft.actors.errors import CamshaftError
@@ -20,6 +21,27 @@ def require_text(given: object, what: str) -> None:
     """Raises ExtensionMisuse if `given` is no text, or an empty one."""
     if not isinstance(given, str) or not given:
         raise ExtensionMisuse(f"{what} is {given!r}; expected a text")
+
+
+def require_takes(function: object, what: str, *arguments: str) -> None:
+    """Raises ExtensionMisuse if `function` is none, or one that cannot be called with so many arguments by position."""
+    if not callable(function):
+        raise ExtensionMisuse(f"{what} is {function!r}; expected a function")
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return  # a function in C that does not say
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        given = ", ".join(arguments)
+        raise ExtensionMisuse(f"{what} takes {_shown(signature)}; it is called with ({given}), so it must take that") from None
+
+
+def _shown(signature: inspect.Signature) -> str:
+    """The names only."""
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in signature.parameters.values()]
+    return str(inspect.Signature(bare))
 
 
 def meant(given: str, known: Iterable[str]) -> str:

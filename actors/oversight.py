@@ -24,7 +24,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Abandoned, Bounds, Cut, Failure, Limbo, Value, apart
+from camshaft.actors.actor import Abandoned, Bounds, Cut, Failure, Limbo, Value, apart, unless_exit
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.generation import Generation
 from camshaft.actors.options import Limits
@@ -156,7 +156,9 @@ class Oversight:
         CALL.set(None)
         try:
             with apart():
-                outcome = await self.limbo.run(f"{task.event} of {extension.path}", task.function, *task.arguments, bounds=bounds)
+                outcome = await self.limbo.run(
+                    f"{task.event} of {extension.path}", unless_exit, task.function, *task.arguments, bounds=bounds
+                )
         finally:
             del self._tasks[bounds]
             if self._ended is not None and not self._tasks:

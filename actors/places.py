@@ -1,6 +1,7 @@
 """Where in an extension's code an error came from: its own last line, not the depths of what it called."""
 
 import importlib
+import inspect
 import os
 from collections.abc import Sequence
 from types import TracebackType
@@ -23,6 +24,14 @@ def place_of(error: BaseException, path: str = "", files: Sequence[str] = ()) ->
     called = [frame for frame in frames if not os.path.abspath(frame[0]).startswith(OWN_FOLDERS)]
     found = own or [frame for frame in called if frame[0] == called[0][0]]
     return f"{found[-1][0]}, line {found[-1][1]}" if found else None
+
+
+def defined_at(function: object) -> str | None:
+    """`FILE, line N` where a function of an extension is defined; None for what is no plain function, or one of ours."""
+    code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+    if code is None or code.co_filename.startswith(OWN_FOLDERS):
+        return None
+    return f"{code.co_filename}, line {code.co_firstlineno}"
 
 
 def located(error: Exception, text: str, path: str, files: Sequence[str] = ()) -> str:

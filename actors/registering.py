@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.misuse import ExtensionMisuse, meant, require_callable, require_text
+from camshaft.actors.misuse import ExtensionMisuse, meant, require_callable, require_takes, require_text
 from camshaft.actors.programs import Program
 from camshaft.actors.registrations import (
     MESSAGE_TYPES,
@@ -36,7 +36,7 @@ def handler(event: str, function: Callable[..., Any], fail_closed: bool) -> Hand
     row = HOOKS.get(event)
     if row is None:
         raise ExtensionMisuse(f"there is no event {event!r}{meant(str(event), HOOKS)}; the events are {', '.join(HOOKS)}")
-    require_callable(function, f"the handler of {event!r}")
+    require_takes(function, f"the handler of {event!r}", "event", "ctx")
     if fail_closed and row.fail_closed is None:
         closing = ", ".join([name for name, each in HOOKS.items() if each.fail_closed is not None])
         raise ExtensionMisuse(f"{event!r} cannot fail closed; these can: {closing}")
@@ -47,8 +47,9 @@ def command(name: str, function: Callable[..., Any], description: str | None, co
     """A command with a name and a function (API-4)."""
     if not isinstance(name, str) or not name or not callable(function):
         raise ExtensionMisuse(f"a command needs a name and a handler, got {name!r} and {function!r}")
+    require_takes(function, f"the handler of command {name!r}", "args", "ctx")
     if complete is not None:
-        require_callable(complete, f"get_argument_completions of command {name!r}")
+        require_takes(complete, f"get_argument_completions of command {name!r}", "prefix")
     return Command(name=name, handler=function, description=description, complete=complete)
 
 
@@ -64,7 +65,7 @@ def read_completions(given: Any) -> tuple[Completion, ...]:
 def shortcut(key: str, function: Callable[..., Any], description: str | None) -> Shortcut:
     """A key and a function (API-5)."""
     require_text(key, "the key of a shortcut")
-    require_callable(function, f"the handler of shortcut {key!r}")
+    require_takes(function, f"the handler of shortcut {key!r}", "ctx")
     return Shortcut(key=key, handler=function, description=description)
 
 

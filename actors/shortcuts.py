@@ -1,6 +1,6 @@
 """Runs what an extension registered for a key of an interactive frontend (API-5, CTXT-10)."""
 
-from camshaft.actors.actor import Failure, guard
+from camshaft.actors.actor import Failure, guard, unless_exit
 from camshaft.actors.extension_host import ExtensionHost
 
 
@@ -10,7 +10,7 @@ async def run_shortcut(host: ExtensionHost, key: str) -> bool:
     if not found:
         return False
     extension, shortcut = found[-1]
-    outcome = await guard(shortcut.handler, host.context(extension))
+    outcome = await guard(unless_exit, shortcut.handler, host.context(extension))
     if isinstance(outcome, Failure):
         host.report_failure(extension.path, "shortcut", outcome)
     if host.runtime is not None and host.runtime.has_sends:

@@ -22,7 +22,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard_now
+from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard_now, unless_exit
 from camshaft.actors.contexts import ToolContext
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
@@ -263,7 +263,7 @@ class ToolExecutor:
         """The result a tool returned, and whether it is an error; what is wrong with it is told to its author too (TOOL-27)."""
         result, wrong = read_result(value, tool.definition.name)
         if wrong is not None:
-            self._host.report(tool.source_info.path, "execute", wrong)
+            self._host.report(tool.source_info.path, "execute", wrong, tool.definition.execute)
         return result, result.is_error is True or wrong is not None
 
     async def _patched(self, ready: _Ready, result: ToolResult, is_error: bool) -> tuple[ToolResult, bool]:
@@ -373,7 +373,8 @@ def _telling(ready: _Ready) -> Execute:
 
     def execute(*args: Any) -> Awaitable[Any]:
         ready.begun.set()
-        return ready.tool.definition.execute(*args)
+        begun: Awaitable[Any] = unless_exit(ready.tool.definition.execute, *args)
+        return begun
 
     return execute
 

@@ -8,6 +8,7 @@ not for the model but gets just that. Whatever cannot be a tool raises Extension
 registration, where the author sees it, and not when a model first calls it.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -16,7 +17,7 @@ import attrs
 
 from camshaft.actors.actor import is_awaitable
 from camshaft.actors.contexts import ToolContext
-from camshaft.actors.misuse import ExtensionMisuse, require_callable
+from camshaft.actors.misuse import ExtensionMisuse, require_callable, require_takes
 from camshaft.kernel.errors import CodecError
 from camshaft.kernel.messages import TextBlock
 from camshaft.kernel.persistent import NotJson, freeze
@@ -90,7 +91,7 @@ def _definition(made: dict[str, Any], path: str | None) -> ToolDefinition:
 
 def _check_fields(made: Mapping[str, Any], where: str) -> None:
     """Raises ExtensionMisuse for what the type checker would have found, had it been asked."""
-    require_callable(made.get("execute"), f"execute of {where}")
+    require_takes(made.get("execute"), f"execute of {where}", "tool_call_id", "params", "signal", "on_update", "ctx")
     for field in ("prepare_arguments", "reaches_tools", "prepare_loadout", "render_call", "render_result"):
         if made.get(field) is not None:
             require_callable(made[field], f"{field} of {where}")
@@ -162,6 +163,7 @@ def _of_function(function: Callable[..., Any], owner: str, fields: Mapping[str, 
     except NotExpressible as error:
         raise ExtensionMisuse(str(error)) from None
 
+    @functools.wraps(function)
     async def run(_id: str, arguments: dict[str, Any], signal: Signal, on_update: OnUpdate, ctx: ToolContext) -> Any:
         extras = {parameter: (signal, on_update, ctx)[place] for parameter, place in given.items()}
         answer = function(**members(slots, arguments), **extras)

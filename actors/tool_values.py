@@ -8,12 +8,16 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.actor import Value, guard_now
+from camshaft.actors.actor import Failure, Value, guard_now
 from camshaft.kernel import codec
 from camshaft.kernel.arguments import prepared_arguments
 from camshaft.kernel.messages import TextBlock, ToolCall
 from camshaft.kernel.persistent import EMPTY, FrozenDict, freeze, thaw
 from camshaft.kernel.tools import RegisteredTool, ToolResult
+
+SHOWN_MAX: Final = 80
+"""Characters of a value that a message shows."""
+EXPECTED: Final = "expected ToolResult(content=...) or a dict with its fields; of a typed function a text, or None"
 
 
 def checked_arguments(tool: RegisteredTool, call: ToolCall) -> FrozenDict:
@@ -30,8 +34,16 @@ def read_result(value: Any, name: str) -> tuple[ToolResult, str | None]:
     read = None if value is None else guard_now(codec.python, ToolResult, value)
     if isinstance(read, Value):
         return attrs.evolve(read.value, extra=_nulls(value)) if isinstance(value, Mapping) else read.value, None
-    wrong = "returned no result; expected a result object with content" if read is None else f"returned no valid result object: {read.text}"
+    wrong = "returned no result; expected a result object with content"
+    if isinstance(read, Failure):
+        shown = read.text if isinstance(value, Mapping | ToolResult) else f"{_beginning(value)} ({type(value).__name__}); {EXPECTED}"
+        wrong = f"returned no valid result object: {shown}"
     return error_result(f"Tool {name} {wrong}"), f"Tool {name} {wrong}"
+
+
+def _beginning(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "…"
 
 
 def error_result(text: str) -> ToolResult:

@@ -112,16 +112,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
                     await scene(seat)
                 await seat.wait_idle()
             _require_none([f"the conversation did not end within {limit_s:g} s"] if patience.cancelled_caught else [])
-            said = [(each.role, text_of(getattr(each, "content", ""))) for each in seat.context_messages if each.role != "system"]
-            return Played(
-                said=tuple([(role or "", text) for role, text in said]),
-                entries=seat.session.get_entries(),
-                shown=tuple([each.message for each in events if isinstance(each, Notified)]),
-                asked=() if person is None else tuple(person.asked),
-                errors=seat.errors,
-                events=tuple(events),
-                requests=tuple(model.requests),
-            )
+            return _played(seat, person, events, model)
         raise AssertionError
 
     played: Played = trio.run(play, clock=trio.testing.MockClock(autojump_threshold=0) if jumping else None)
@@ -129,6 +120,19 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     _require_none([] if person is None else person.left())
     model.assert_exhausted()
     return played
+
+
+def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model: ScriptedProvider) -> Played:
+    said = [(each.role or "", text_of(getattr(each, "content", ""))) for each in seat.context_messages if each.role != "system"]
+    return Played(
+        said=tuple(said),
+        entries=seat.session.get_entries(),
+        shown=tuple([each.message for each in events if isinstance(each, Notified)]),
+        asked=() if person is None else tuple(person.asked),
+        errors=seat.errors,
+        events=tuple(events),
+        requests=tuple(model.requests),
+    )
 
 
 def _source(extension: Extension) -> ExtensionSource | InlineExtension:

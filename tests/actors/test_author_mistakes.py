@@ -1,13 +1,17 @@
 """Mistakes an extension author can make, and the message each gives.
 
-Three tables: what goes wrong while loading, what a call of the API refuses, and what a handler that misbehaves is
-reported with. None of them ever touches the conversation: the next prompt is answered.
+Tables: what goes wrong while loading, what a call of the API refuses, and what a handler or a tool that misbehaves
+is reported with. None of them ever touches the conversation: the next prompt is answered. `mistakes.md` in design/ has
+a row for each, with the message and what to do; whatever is compared here is compared with that row as well.
 
-Longer than 400 lines: it is the one list in which to look for a message.
+Longer than 400 lines because of the tables.
 """
 
+import asyncio
+import re
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
@@ -22,6 +26,21 @@ from camshaft.kernel.hooks import HOOKS
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.tools import ToolDefinition
 from tests.actors.running import handling, opened, said, simulate, tool
+
+PAGE: Final = (Path(__file__).parents[2] / "design/mistakes.md").read_text(encoding="utf-8")
+ROW: Final = re.compile(r"^\| (.+?) \| `(.+?)` \| (.+?) \|$", re.MULTILINE)
+TOLD: Final = {section.partition("\n")[0]: ROW.findall(section) for section in PAGE.split("\n## ")[1:]}
+"""By section: mistake, message, what to do. `…` in a message stands for anything."""
+
+
+def require_told(section: str, name: str, message: str, *paths: str) -> None:
+    """Fails if the page does not give this message for the mistake; the extension is called `brief.py` there."""
+    shown = message
+    for path in (*paths, "<inline:x0>"):
+        shown = shown.replace(path, "brief.py")
+    rows = {mistake: said for mistake, said, _ in TOLD[section]}
+    assert re.fullmatch(".*".join([re.escape(part) for part in rows[name].split("…")]), shown), f"{name}: {shown}"
+
 
 OK = {"content": [{"type": "text", "text": "ok"}]}
 
@@ -74,8 +93,9 @@ SOURCES: dict[str, tuple[str | None, str]] = {
 
 
 @pytest.mark.rule("EXT-8", "EXT-22", "EXT-24", "EXT-25", "EVT-4")
-@pytest.mark.parametrize(("source", "error"), SOURCES.values(), ids=SOURCES)
-def test_an_extension_that_does_not_load_is_named_with_its_reason(tmp_path: Path, source: str | None, error: str) -> None:
+@pytest.mark.parametrize("name", SOURCES)
+def test_an_extension_that_does_not_load_is_named_with_its_reason(tmp_path: Path, name: str) -> None:
+    source, error = SOURCES[name]
     path = tmp_path / "extension.py"
     (tmp_path / ("extension.py" if source is not None else "other.py")).write_text(source or "")
 
@@ -88,6 +108,7 @@ def test_an_extension_that_does_not_load_is_named_with_its_reason(tmp_path: Path
     errors, found = simulate(loaded)
 
     assert errors == (LoadError(path=str(path), error=error.format(path=path)),)
+    require_told("While loading", name, errors[0].error, str(path))
     assert found == [("user", "go"), ("assistant", "done")]
 
 
@@ -153,6 +174,14 @@ def test_of_two_tools_with_one_name_the_first_stays_and_the_second_owner_is_told
 
 # -- calls of the API --------------------------------------------------------------------
 
+
+def undescribed(text):  # type: ignore[no-untyped-def]  # the mistake
+    """Counts the words of a text."""
+
+
+def undocumented(text: str) -> None: ...
+
+
 TOOL = 'tool "t" registered by "<inline:x0>"'
 CALLS: dict[str, tuple[Any, str]] = {
     "an unknown event": (
@@ -160,6 +189,26 @@ CALLS: dict[str, tuple[Any, str]] = {
         "there is no event 'turn_ended' (did you mean 'turn_end'?); the events are project_trust, ",
     ),
     "a handler that is none": (lambda api: api.on("turn_end", None), "the handler of 'turn_end' is None; expected a function"),
+    "a handler without the context": (
+        lambda api: api.on("turn_end", takes_one),
+        "the handler of 'turn_end' takes (event); it is called with (event, ctx), so it must take that",
+    ),
+    "a command handler without the arguments": (
+        lambda api: api.register_command("c", lambda ctx: None),
+        "the handler of command 'c' takes (ctx); it is called with (args, ctx), so it must take that",
+    ),
+    "execute of another signature": (
+        lambda api: api.register_tool({**GOOD_TOOL, "execute": lambda text: text}),
+        f"execute of {TOOL} takes (text); it is called with (tool_call_id, params, signal, on_update, ctx), so it must take that",
+    ),
+    "a function without annotations": (
+        lambda api: api.register_tool(undescribed),
+        "function undescribed registered as a tool by \"<inline:x0>\": parameter 'text' has no annotation; a model must be told its type",
+    ),
+    "a function without a docstring": (
+        lambda api: api.register_tool(undocumented),
+        'function undocumented registered as a tool by "<inline:x0>" has no docstring; a model reads it as the description of the tool',
+    ),
     "fail_closed where it means nothing": (
         lambda api: api.on("turn_end", print, fail_closed=True),
         "'turn_end' cannot fail closed; these can: session_before_switch, ",
@@ -286,8 +335,9 @@ CALLS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("call", "text"), CALLS.values(), ids=CALLS)
-def test_a_call_that_cannot_be_meant_is_refused_where_it_is_written(call: Any, text: str) -> None:
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_cannot_be_meant_is_refused_where_it_is_written(name: str) -> None:
+    call, text = CALLS[name]
     said_: list[str] = []
 
     def setup(api: Any) -> None:
@@ -307,6 +357,7 @@ def test_a_call_that_cannot_be_meant_is_refused_where_it_is_written(call: Any, t
 
     assert simulate(called) == [("user", "go"), ("assistant", "done")]
     assert [shown[: len(text)] for shown in said_] == [text]
+    require_told("Calls of the API", name, said_[0])
 
 
 # -- handlers ----------------------------------------------------------------------------
@@ -321,8 +372,16 @@ async def raises_later(*_: Any) -> Any:
     raise ExceptionGroup("both", [ValueError("one"), ValueError("two")])
 
 
-def takes_one(_event: Any) -> None:
+async def waits_elsewhere(*_: Any) -> None:
+    await asyncio.sleep(1)
+
+
+def takes_one(event: Any) -> None:
     """A handler that forgot the context."""
+
+
+def changes(event: Any, _ctx: Any) -> None:
+    event.turn_index = 3
 
 
 def giving(value: Any) -> Any:
@@ -332,7 +391,10 @@ def giving(value: Any) -> Any:
 HANDLERS: dict[str, tuple[str, Any, str | None]] = {
     "raises": ("turn_end", raises, "bad"),
     "raises a group": ("turn_end", raises_later, "both (2 sub-exceptions)"),
-    "takes one argument": ("turn_end", takes_one, "takes_one() takes 1 positional argument but 2 were given"),
+    "ends the program": ("turn_end", lambda *_: sys.exit(3), "the extension called sys.exit(3); use ctx.shutdown() to "),
+    "misspells a field": ("turn_end", lambda event, _ctx: event.tool_result, "'TurnEndEvent' object has no attribute 'tool_result' (did "),
+    "changes an event": ("turn_end", changes, "can't set attribute"),
+    "waits on asyncio": ("turn_end", waits_elsewhere, "no running event loop (this runs on Trio, not on asyncio: "),
     "returns a text": ("turn_end", giving("go on"), "turn_end handler returned str: "),
     "returns a truth value": ("input", giving(True), "input handler returned bool: "),
     "returns another result": ("turn_end", giving(InputResult(action="handled")), "turn_end handler returned InputResult: "),
@@ -368,13 +430,16 @@ HANDLERS: dict[str, tuple[str, Any, str | None]] = {
 
 
 @pytest.mark.rule("LOOP-49", "ERR-1")
-@pytest.mark.parametrize(("hook", "handler", "text"), HANDLERS.values(), ids=HANDLERS)
-def test_a_handler_that_misbehaves_is_reported_once_and_the_run_goes_on(hook: str, handler: Any, text: str | None) -> None:
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_handler_that_misbehaves_is_reported_once_and_the_run_goes_on(name: str) -> None:
+    hook, handler, text = HANDLERS[name]
+
     async def handled() -> tuple[list[str], list[tuple[str | None, str]], list[str]]:
         async with opened([assistant("done")], handling(hook, handler)) as running:
             await running.seat.prompt("go")
             errors = running.errors()
             assert all([(path, event) == ("<inline:x0>", hook) for path, event, _ in errors])
+            assert all([error.place is not None and error.place.startswith(__file__) for error in running.seat.errors])
             kept = [each.error for each in running.seat.errors]
             return [error for _, _, error in errors], said(running.seat.context_messages), kept
         raise AssertionError
@@ -383,20 +448,27 @@ def test_a_handler_that_misbehaves_is_reported_once_and_the_run_goes_on(hook: st
 
     assert [error[: len(text or "")] for error in errors] == ([text] if text is not None else [])
     assert kept == errors
+    for error in errors:
+        require_told("Handlers", name, error)
     assert found == [("user", "go"), ("assistant", "done")]
 
 
+GATES: dict[str, tuple[Any, str]] = {
+    "raises": (raises, "bad"),
+    "misspells a field": (
+        giving({"blocked": True}),
+        "tool_call handler returned dict: blocked: expected no such field; ToolCallResult has ",
+    ),
+    "gives no reason": (giving(ToolCallResult(block=True)), "Tool execution was blocked"),
+    "puts what is no JSON into the arguments": (lambda event, _ctx: event.input.update(x={1}), "input.x: {1} (set) is not JSON"),
+}
+
+
 @pytest.mark.rule("TOOL-21")
-@pytest.mark.parametrize(
-    ("handler", "text"),
-    [
-        (raises, "bad"),
-        (giving({"blocked": True}), "tool_call handler returned dict: blocked: expected no such field; ToolCallResult has "),
-        (giving(ToolCallResult(block=True)), "Tool execution was blocked"),
-        (lambda event, _ctx: event.input.update(x={1}), "input.x: {1} (set) is not JSON"),
-    ],
-)
-def test_a_gate_that_misbehaves_blocks_the_call(handler: Any, text: str) -> None:
+@pytest.mark.parametrize("name", GATES)
+def test_a_gate_that_misbehaves_blocks_the_call(name: str) -> None:
+    handler, text = GATES[name]
+
     async def handled() -> list[tuple[str | None, str]]:
         script = [assistant(tool_call("work")), assistant("done")]
         async with opened(script, handling("tool_call", handler), tools=[tool(execute)]) as running:
@@ -404,7 +476,76 @@ def test_a_gate_that_misbehaves_blocks_the_call(handler: Any, text: str) -> None
             return said(running.seat.context_messages)
         raise AssertionError
 
-    assert [shown[: len(text)] for role, shown in simulate(handled) if role == "toolResult"] == [text]
+    shown = [shown for role, shown in simulate(handled) if role == "toolResult"]
+    assert [each[: len(text)] for each in shown] == [text]
+    require_told("Gates", name, shown[0])
+
+
+# -- tools -------------------------------------------------------------------------------
+
+
+def number(_text: str = "") -> Any:
+    """A typed function."""
+    return 3
+
+
+def many(_text: str = "") -> Any:
+    """A typed function."""
+    return ["one"]
+
+
+def lacks(_text: str = "") -> Any:
+    """A typed function."""
+    return {}["x"]
+
+
+def leaves(_text: str = "") -> Any:
+    """A typed function."""
+    sys.exit(3)
+
+
+async def gives_nothing(*_: Any) -> None:
+    return None
+
+
+TOOLS: dict[str, tuple[Any, str, bool]] = {
+    "a typed function gives a number": (number, "Tool work returned no valid result object: 3 (int); expected ToolResult(", True),
+    "a typed function gives a list": (many, "Tool work returned no valid result object: ['one'] (list); expected ToolResult(", True),
+    "execute gives nothing": (
+        {**GOOD_TOOL, "execute": gives_nothing},
+        "Tool work returned no result; expected a result object with content",
+        True,
+    ),
+    "raises": (lacks, "KeyError: 'x'", False),
+    "ends the program": (leaves, "the extension called sys.exit(3); use ctx.shutdown() to ask the host to end", False),
+}
+"""What is registered, what the model is told, and whether the author is told the same: what a tool raises is for the model."""
+
+
+@pytest.mark.rule("TOOL-25", "TOOL-27")
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_that_misbehaves_gives_an_error_result(name: str) -> None:
+    given, text, is_reported = TOOLS[name]
+
+    def setup(api: Any) -> None:
+        if isinstance(given, dict):
+            api.register_tool({**given, "name": "work"})
+        else:
+            api.tool(name="work")(given)
+
+    async def called() -> tuple[list[str], list[str], list[str | None]]:
+        async with opened([assistant(tool_call("work")), assistant("done")], setup) as running:
+            await running.seat.prompt("go")
+            shown = [shown for role, shown in said(running.seat.context_messages) if role == "toolResult"]
+            return shown, [each.error for each in running.seat.errors], [each.place for each in running.seat.errors]
+        raise AssertionError
+
+    shown, errors, places = simulate(called)
+
+    assert [each[: len(text)] for each in shown] == [text]
+    assert errors == (shown if is_reported else [])
+    assert all([place is not None and place.startswith(__file__) for place in places])
+    require_told("Tools", name, shown[0])
 
 
 def test_an_input_handler_that_asked_to_fail_closed_stops_the_input_when_it_raises() -> None:
@@ -450,3 +591,12 @@ def test_a_command_that_raises_was_handled_and_is_reported() -> None:
         raise AssertionError
 
     assert simulate(commanded) == ("handled", [("command:bad", "command", "bad")])
+
+
+def test_the_page_has_no_mistake_that_is_not_tried_here() -> None:
+    tried = {"While loading": SOURCES, "Calls of the API": CALLS, "Handlers": {}, "Gates": GATES, "Tools": TOOLS}
+    tried["Handlers"] = {name: row for name, row in HANDLERS.items() if row[2] is not None}
+
+    assert {section: [mistake for mistake, *_ in rows] for section, rows in TOLD.items()} == {
+        section: list(rows) for section, rows in tried.items()
+    }
