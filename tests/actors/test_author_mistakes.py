@@ -594,7 +594,7 @@ def test_a_command_that_raises_was_handled_and_is_reported() -> None:
 
 
 def test_the_page_has_no_mistake_that_is_not_tried_here() -> None:
-    tried = {"While loading": SOURCES, "Calls of the API": CALLS, "Handlers": {}, "Gates": GATES, "Tools": TOOLS}
+    tried: dict[str, dict[str, Any]] = {"While loading": SOURCES, "Calls of the API": CALLS, "Handlers": {}, "Gates": GATES, "Tools": TOOLS}
     tried["Handlers"] = {name: row for name, row in HANDLERS.items() if row[2] is not None}
 
     assert {section: [mistake for mistake, *_ in rows] for section, rows in TOLD.items()} == {
