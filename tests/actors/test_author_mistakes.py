@@ -373,7 +373,7 @@ async def raises_later(*_: Any) -> Any:
 
 
 async def waits_elsewhere(*_: Any) -> None:
-    await asyncio.sleep(1)
+    await asyncio.get_running_loop().run_in_executor(None, print)
 
 
 def takes_one(event: Any) -> None:
@@ -496,7 +496,7 @@ def many(_text: str = "") -> Any:
 
 def lacks(_text: str = "") -> Any:
     """A typed function."""
-    return {}["x"]
+    return dict[str, str]()["x"]
 
 
 def leaves(_text: str = "") -> Any:

@@ -66,7 +66,7 @@ def test_without_answers_nobody_is_asked() -> None:
 
 def test_a_scene_comes_after_the_prompts_and_a_clock_that_jumps_takes_no_time() -> None:
     async def scene(seat: Seat) -> None:
-        await trio.sleep(3600)
+        await trio.sleep(3600)  # real time: none, the clock of this conversation jumps
         await seat.prompt("Two")
 
     played = rehearse(nothing, script=[assistant("1"), assistant("2")], prompts=["One"], scene=scene, jumping=True, limit_s=7200)
