@@ -13,6 +13,7 @@ import attrs
 from camshaft.actors.actor import Failure, apart, guard, refuse_self_wait
 from camshaft.actors.compactions import Job, Stopped
 from camshaft.actors.errors import CommandRefused
+from camshaft.actors.extension_host import BUILTIN
 from camshaft.actors.flights import Flights
 from camshaft.actors.prompts import Prompts
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts
@@ -40,7 +41,7 @@ from camshaft.kernel.session_events import SessionBeforeTreeEvent, SessionTreeEv
 from camshaft.kernel.session_merges import Gate
 from camshaft.kernel.state import Activity
 from camshaft.kernel.summaries import SummaryFailure, details_of
-from camshaft.kernel.tools import with_active
+from camshaft.kernel.tools import RegisteredTool, activates, with_active
 
 BUSY_TEXT: Final = "Wait for the current response to finish before navigating the session tree."
 MOVING_TEXT: Final = "Wait for the current compaction or tree navigation to finish before navigating the session tree."
@@ -240,7 +241,8 @@ class TreeMoves:
             return
         tools, current = self._parts.host.tools, self._parts.state.selection.active_tools
         awaited = tuple([name for name in recorded.declared if name not in tools])
-        self._parts.posted(SelectTools(active_tools=with_active(current, recorded.declared, tools), awaited=awaited))
+        new = [name for name, tool in tools.items() if name not in recorded.mentioned and _is_activated_as_new(tool)]
+        self._parts.posted(SelectTools(active_tools=with_active(current, [*recorded.declared, *new], tools), awaited=awaited))
 
     async def _tell(self, old_leaf: str | None, entry: BranchSummaryEntry | None) -> None:
         if self._parts.host.has("session_tree"):
@@ -251,6 +253,11 @@ class TreeMoves:
                 from_extension=None if entry is None else entry.from_hook is True,
             )
             await self._parts.host.dispatch("session_tree", event)
+
+
+def _is_activated_as_new(tool: RegisteredTool) -> bool:
+    """Whether a branch that never mentioned the tool activates it: an extension's that registering would activate (EXPO-7)."""
+    return tool.source_info.path != BUILTIN.path and activates(tool.definition)
 
 
 def _overridden(wish: Wish, gate: Gate | None) -> Wish:

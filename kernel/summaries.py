@@ -160,12 +160,12 @@ def files_of_details(details: Json) -> FileOperations:
 
 
 def files_of_messages(messages: Iterable[Message]) -> FileOperations:
-    """What the calls in these messages touched, nested calls included (CMP-33)."""
+    """What the calls in these messages touched, nested calls included; an empty path names no file (CMP-33)."""
     found: dict[str, set[str]] = {name: set() for name in _SETS.values()}
     for message in messages:
         for name, arguments in _calls(message):
             path = arguments.get("path") if isinstance(arguments, dict) else None
-            if isinstance(name, str) and name in _SETS and isinstance(path, str):
+            if isinstance(name, str) and name in _SETS and isinstance(path, str) and path:
                 found[_SETS[name]].add(path)
     return FileOperations(**{name: _in_order(paths) for name, paths in found.items()})
 

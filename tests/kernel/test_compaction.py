@@ -17,6 +17,7 @@ from camshaft.kernel.summaries import (
     answered,
     conversation_text,
     details_of,
+    file_lists,
     files_of_details,
     files_of_messages,
 )
@@ -108,6 +109,13 @@ def test_files_of_nested_calls_count_and_a_file_that_was_changed_is_not_listed_a
     files = files_of_messages([answer(content=(call, other)), result])
 
     assert details_of(files) == {"readFiles": ("b",), "modifiedFiles": ("a",)}
+
+
+@pytest.mark.rule("CMP-33")
+def test_a_call_without_a_path_to_speak_of_touched_no_file() -> None:
+    calls = tuple([ToolCall(id=name, name=name, arguments=FrozenDict({"path": ""})) for name in ("read", "write", "edit")])
+
+    assert file_lists(files_of_messages([answer(content=calls)])) == ""
 
 
 @pytest.mark.rule("CMP-38", "CMP-39")

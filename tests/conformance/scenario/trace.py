@@ -56,7 +56,7 @@ def last_assistant_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
         if message.get("role") != "assistant":
             continue
         said = text(message.get("content")).strip()
-        if said or message.get("stopReason") not in ("error", "aborted"):
+        if said or message.get("stopReason") == "stop":
             return said or None
     return None
 
