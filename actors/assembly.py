@@ -73,7 +73,12 @@ async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generatio
         host, loader = taken
     host.bus, host.flag_values = ground.bus, dict(options.flags)
     host.use_tools(options.builtin_tools, lambda name: allows(options.tools, options.exclude_tools, name))
-    await loader.load(options.extensions)
+    is_loaded = False
+    try:
+        await loader.load(options.extensions)
+        is_loaded = True
+    finally:
+        host.generation.stale = not is_loaded
     failed = host.registry.begin(tuple(options.providers), options.build_provider, host.report)
     host.load_errors += [LoadError(path=path, error=error) for path, error in failed]
     return host

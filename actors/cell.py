@@ -16,6 +16,7 @@ from camshaft.actors.agent_loop import Conversation
 from camshaft.actors.choosing import refresh_model
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery
+from camshaft.actors.errors import CommandRefused
 from camshaft.actors.exclusive import Exclusives
 from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Flights
@@ -34,6 +35,7 @@ from camshaft.kernel.events import DiagnosticEvent
 
 SHUTDOWN_S: Final = 5.0
 """Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
+REPLACED_TEXT: Final = "The session was replaced, or its extensions were loaded anew, before this was accepted; nothing was stored."
 LEFT_TEXT: Final = f"the handler was ended by force, because it did not end within {SHUTDOWN_S:g} s"
 
 
@@ -53,11 +55,15 @@ class Cell:
 
     async def start(self, reason: str, previous_session_file: str | None = None) -> None:
         """Tells extensions that the session is bound, then asks for their resources (EXT-40)."""
-        self.is_started = True
         host = self.parts.host
+        if host.generation.stale:
+            return
+        self.is_started = True
         if host.has("session_start"):
             event = hook_events.SessionStartEvent(reason=reason, previous_session_file=previous_session_file)
             await host.dispatch("session_start", event)
+        if not self.is_started:  # closed meanwhile
+            return
         host.report_unconnected_mcp()
         if host.has("resources_discover"):
             await self._discover("reload" if reason == "reload" else "startup")
@@ -94,14 +100,16 @@ class Cell:
 
     async def shut_down(self, reason: str, target_session_file: str | None = None) -> None:
         """Tells extensions that the session is left, once; then nothing of this generation works any more. Bounded."""
-        host = self.parts.host
+        host, was_started, self.is_started = self.parts.host, self.is_started, False
         with trio.move_on_after(SHUTDOWN_S) as patience:
-            if self.is_started and host.has("session_shutdown"):
+            if was_started and host.has("session_shutdown"):
                 event = hook_events.SessionShutdownEvent(reason=reason, target_session_file=target_session_file)
                 await host.dispatch("session_shutdown", event)
             await host.drained()
-        self.is_started = False
         host.generation.stale = True
+        while self.prompts.deferred:
+            self.prompts.deferred.popleft()
+            host.report("<runtime>", "send_user_message", REPLACED_TEXT)
         if self.parts.ground.depth == 0:
             self.parts.ground.desk.reset()
         await host.end()
@@ -115,7 +123,13 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     compactions, exclusives = Compactions(parts), Exclusives(parts)
     flights = Flights(parts, executor, conversation, compactions, exclusives)
     resources = Resources(skills=tuple(parts.options.skills), templates=tuple(parts.options.templates))
-    prompts = Prompts(parts, flights, require_open, Expansion(parts.host, resources))
+
+    def require_live() -> None:
+        require_open()
+        if parts.host.generation.stale:
+            raise CommandRefused(REPLACED_TEXT)
+
+    prompts = Prompts(parts, flights, require_live, Expansion(parts.host, resources))
     sends = Sends(parts, flights, prompts, Delivery(parts.session, parts.host, parts.stream))
     parts.host.bind(runtime, parts.nursery)
     if parts.ground.depth == 0:

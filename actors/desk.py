@@ -63,6 +63,8 @@ class Desk:
     _span: tuple[str, str | None] = ("", None)
     """Kind and title of the first of the prompts that are open (UI-10)."""
     _notify: Callable[[str, Any], None] | None = None
+    _told: Callable[[str, Any], None] | None = None
+    """Who heard of the start of the prompts that are open, and shall hear of their end: no later generation."""
 
     def __attrs_post_init__(self) -> None:
         if isinstance(self._port, WatchedUi):
@@ -201,7 +203,7 @@ class Desk:
     def _prompting(self, kind: str, title: str | None) -> Iterator[None]:
         """One span for prompts that overlap; it says what the first of them is (UI-10)."""
         if self._prompts == 0:
-            self._span = (kind, title)
+            self._span, self._told = (kind, title), self._notify
             self._tell("ui_prompt_start", UiPromptStartEvent(kind=kind, title=title))
         self._prompts += 1
         try:
@@ -212,8 +214,8 @@ class Desk:
                 self._tell("ui_prompt_end", UiPromptEndEvent(kind=self._span[0], title=self._span[1]))
 
     def _tell(self, hook: str, event: Any) -> None:
-        if self._notify is not None:
-            self._notify(hook, event)
+        if self._told is not None:
+            self._told(hook, event)
 
     # -- what is shown -------------------------------------------------------------------
 

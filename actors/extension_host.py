@@ -138,6 +138,8 @@ class ExtensionHost:
         """The subject after every handler, one after the other (EVT-1); `follow` is told what the next one is shown."""
         row = HOOKS[hook]
         for extension, handler in self.handlers.get(hook, ()):
+            if self.generation.stale and not row.gate:
+                break
             if follow is not None:
                 follow(subject)
             event = row.show(subject)
@@ -168,7 +170,7 @@ class ExtensionHost:
 
     def notify(self, hook: str, subject: Any) -> None:
         """Dispatches later, in the order of notification, without anybody waiting (EVT-6)."""
-        if not self.has(hook) or self._nursery is None:
+        if not self.has(hook) or self._nursery is None or self.generation.stale:
             return
         self._mailbox.append((hook, subject))
         if self._draining is None:
@@ -225,8 +227,9 @@ class ExtensionHost:
         if isinstance(outcome, Failure):
             return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, outcome))
         if isinstance(outcome, Forced):
-            self.report(extension.path, row.name, outcome.text, handler.function)
-            if outcome.is_strike:
+            if not self.generation.stale:  # its end is no error of the extension (EXT-48)
+                self.report(extension.path, row.name, outcome.text, handler.function)
+            if outcome.is_strike and not self.generation.stale:
                 self._strike(extension, handler, row.name)
             return (closed or row.on_cut or row.on_raise)(subject, event, outcome.text, now)
         result = outcome.value

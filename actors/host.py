@@ -397,7 +397,14 @@ class Kernel:
             if not opened:
                 log.close()
         self._seats = [*[each for each in self._seats if not each.is_closed], seat]
-        await seat.start()
+        started = False
+        try:
+            await seat.start()
+            started = True
+        finally:
+            if not started:  # nobody has it
+                with trio.CancelScope(shield=True):
+                    await guard(seat.close, True)
         return seat
 
     def preload(self, cwd: str, *, mode: str = "embedded", ui: UiPort | WatchedUi | None = None, say: Say | None = None) -> Preloaded:

@@ -117,11 +117,16 @@ def open_log(target: Target, around: Surroundings) -> tuple[Log, Loaded]:
     if isinstance(target, MemorySession):
         return open_memory(target.header or around.header(), target.entries)
     if isinstance(target, OpenSession):
-        return open_jsonl(os.path.abspath(target.path), around.store(around.header()))
+        return open_jsonl(_place(os.path.abspath(target.path)), around.store(around.header()))
     header = around.header(target.id, target.cwd, target.parent_session)
     path = os.path.join(os.path.abspath(target.directory or around.folder), session_file_name(header))
     log, loaded = open_jsonl(path, around.store(header))
     return log, _begun(log, loaded, target.entries)
+
+
+def _place(path: str) -> str:
+    """Where a link leads: the lock and the side file of a session stand beside the file itself, whatever it is called."""
+    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def _begun(log: Log, loaded: Loaded, entries: tuple[Entry, ...]) -> Loaded:

@@ -83,6 +83,8 @@ class Oversight:
     _strikes: dict[Extension, dict[object, int]] = attrs.field(factory=dict)
     """Not made good yet, by what failed: a handler or the function of a task."""
     _tasks: dict[Bounds, Extension] = attrs.field(factory=dict)
+    _ending: AbortSignal = attrs.field(factory=lambda: AbortSignal(None))
+    """Of handlers that are part of no run: set with the end of the generation (EXT-48)."""
     _ended: trio.Event | None = None
     """While `end` waits: set with the last task."""
 
@@ -98,7 +100,7 @@ class Oversight:
     async def run(self, extension: Extension, hook: str, awaitable: Any, signal: AbortSignal | None) -> Value[Any] | Failure | Forced:
         """The outcome of an async handler that was called; `signal` is that of the run it is part of."""
         name = f"{hook} handler of {extension.path}"
-        with (signal or AbortSignal(None)).bounded() as bounds:
+        with (signal or self._ending).bounded() as bounds:
             lease = Lease(bounds, self.limits.hook_deadline_s)
             try:
                 outcome = await self.limbo.run(name, _leased, lease, awaitable, bounds=bounds)
@@ -169,7 +171,11 @@ class Oversight:
             task.crashed(extension, task, outcome)
 
     async def end(self) -> None:
-        """Cancels the tasks and returns when they ended or are left behind; at once if there are none."""
+        """Cancels handlers and tasks; returns when the tasks ended or are left behind, at once if there are none.
+
+        Whoever dispatched waits for a handler: that may be code which waits for this end.
+        """
+        self._ending.force()
         for bounds in tuple(self._tasks):
             bounds.end_after(0)
         if self._tasks:

@@ -169,6 +169,7 @@ class Prompts:
         passed = await self._step_input(given)
         if isinstance(passed, Receipt):
             return passed.disposition
+        self.require_open()
         return self.enqueue(way, self._user_message(self._expanded(passed)), None).disposition
 
     def enqueue(self, way: Behavior, message: Message, command_id: str | None) -> Receipt:

@@ -9,51 +9,39 @@ What can fail is done before anything ends: a target that cannot be opened leave
 is. If the new cell still cannot be made, the old session goes on with a new generation of
 extensions, and the error goes to the caller (EXT-44). At no moment is there no session.
 
-One at a time: a second replacement meanwhile, also from a handler of the first, is refused.
-From the end of the old session to the start of the new one a cancellation waits, because half
-of a replacement is nothing a caller could use; every step of it is bounded.
+One at a time: a second replacement meanwhile, also from a handler of the first, is refused. Here
+is what can still be refused or given up; `session_change.py` has the rest.
 """
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 import attrs
-import trio
 
-from camshaft.actors.actor import Failure, Outcome, guard, refuse_self_wait
-from camshaft.actors.assembly import assembled, effective_cwd, reassembled
+from camshaft.actors.actor import Failure, guard, operation, refuse_self_wait
+from camshaft.actors.assembly import effective_cwd
 from camshaft.actors.cell import Cell
 from camshaft.actors.contexts import ReplacedSessionContext
 from camshaft.actors.errors import CommandRefused, SessionFileMissing
-from camshaft.actors.logs.port import Loaded, Log
+from camshaft.actors.exclusive import NAME as EXCLUSIVE
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, open_log
-from camshaft.actors.options import OpenOptions
 from camshaft.actors.seat_parts import SeatParts
-from camshaft.actors.selection import select_again, select_at_start
 from camshaft.actors.session import loaded_state
+from camshaft.actors.session_change import Changing, Reason, SessionChange, Setup, Swap
 from camshaft.actors.session_fork import Source, write_fork
 from camshaft.actors.session_transfer import import_session
-from camshaft.actors.session_writer import SessionWriter, borrowed_writer
 from camshaft.kernel.entries import SessionHeader
 from camshaft.kernel.errors import Rejection
-from camshaft.kernel.events import DiagnosticEvent, SessionReplaced
 from camshaft.kernel.forking import ForkPlan, ForkPosition, fork_plan
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.session_events import SessionBeforeForkEvent, SessionBeforeSwitchEvent
 from camshaft.kernel.session_merges import Gate
 from camshaft.kernel.state import Activity
 
-Reason = Literal["new", "resume", "fork", "reload"]
-
-Setup = Callable[[SessionWriter], Any]
-"""Writes into the new session before its extensions hear of it; sync or async."""
 WithSession = Callable[[ReplacedSessionContext], Any]
 """Goes on in the new session; sync or async."""
-
-SETUP_S: Final = 60.0
-"""Time for `setup`: nobody can use the conversation meanwhile."""
 
 RUNNING_TEXT: Final = "Wait for the current response to finish before reloading."
 COMPACTING_TEXT: Final = "Wait for compaction to finish before reloading."
@@ -70,33 +58,12 @@ class Replaced:
     """What the user wrote in the message a fork left out, for editing again (SES-76)."""
 
 
-class Conversation(Protocol):
+class Conversation(Changing, Protocol):
     """What a replacement needs of the seat."""
-
-    @property
-    def cell(self) -> Cell:
-        """The cell of now."""
-        ...
-
-    def take(self, parts: SeatParts) -> None:
-        """From here on the conversation is about these parts."""
-        ...
 
     def replaced_context(self, extension: str) -> ReplacedSessionContext:
         """A context of the cell of now, for `with_session`."""
         ...
-
-
-@attrs.frozen(kw_only=True)
-class _Swap:
-    """A replacement whose target is checked and open."""
-
-    reason: Reason
-    options: OpenOptions
-    opened: tuple[Log, Loaded] | None
-    """None: the same session again."""
-    file: str | None
-    setup: Setup | None = None
 
 
 @attrs.define(eq=False)
@@ -104,9 +71,12 @@ class Replacement:
     """Replaces the cell of one seat."""
 
     _conversation: Conversation
-    is_under_way: bool = False
-    """The old session has ended and the new one is not there yet."""
+    change: SessionChange = attrs.field(init=False)
     _is_claimed: bool = False
+    _count: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.change = SessionChange(self._conversation)
 
     # -- operations ----------------------------------------------------------------------
 
@@ -117,8 +87,7 @@ class Replacement:
         async with self._claimed(Operation.REPLACE, "new_session()"):
             if await self._refused("session_before_switch", SessionBeforeSwitchEvent(reason="new")):
                 return Replaced(cancelled=True)
-            swap = self._opened("new", self._beside(parent_session))
-            await self._swap(attrs.evolve(swap, setup=setup))
+            await self.change.perform(attrs.evolve(self._opened("new", self._beside(parent_session)), setup=setup))
         return await self._ended(with_session)
 
     async def switch_session(
@@ -135,7 +104,7 @@ class Replacement:
                 return Replaced(cancelled=True)
             if not create and self._parts.world.log_files.state(path) is None:
                 raise SessionFileMissing(path)
-            await self._swap(self._opened("resume", OpenSession(path=path), cwd_override))
+            await self.change.perform(self._opened("resume", OpenSession(path=path), cwd_override))
         return await self._ended(with_session)
 
     async def import_session(self, path: str, *, cwd_override: str | None = None) -> Replaced:
@@ -148,7 +117,7 @@ class Replacement:
             if await self._refused("session_before_switch", SessionBeforeSwitchEvent(reason="resume", target_session_file=target)):
                 return Replaced(cancelled=True)
             copied = await import_session(path, folder, around, require_cwd=cwd_override is None)
-            await self._swap(self._opened("resume", copied, cwd_override))
+            await self.change.perform(self._opened("resume", copied, cwd_override))
         return await self._ended(None)
 
     async def fork(self, entry_id: str, *, position: ForkPosition = "before", with_session: WithSession | None = None) -> Replaced:
@@ -166,7 +135,7 @@ class Replacement:
             if isinstance(plan, Rejection):
                 raise CommandRefused(plan.why)
             target = await self._forked(plan)
-            await self._swap(self._opened("fork", target))
+            await self.change.perform(self._opened("fork", target))
         return attrs.evolve(await self._ended(with_session), selected_text=plan.text)
 
     async def reload(self) -> None:
@@ -179,14 +148,8 @@ class Replacement:
             if verdict is Verdict.REFUSE:
                 compacting = self._parts.state.live.activity is Activity.COMPACTING
                 raise CommandRefused(COMPACTING_TEXT if compacting else RUNNING_TEXT)
-            before = self._parts.options
-            with trio.CancelScope(shield=True):
-                await self._leave("reload", None)
-                self._parts.ground.modules.clear()
-                parts = await self._renewed_same()
-                select_again(parts, before)
-                self._enter(parts, "reload", None)
-            await self._cell.start("reload")
+            same = Swap(reason="reload", options=self._parts.options, opened=None, file=None, around=self._surroundings)
+            await self.change.perform(same)
 
     # -- the steps -----------------------------------------------------------------------
 
@@ -206,25 +169,36 @@ class Replacement:
         )
 
     @asynccontextmanager
-    async def _claimed(self, operation: Operation, what: str) -> AsyncIterator[None]:
+    async def _claimed(self, wish: Operation, what: str) -> AsyncIterator[None]:
         """One at a time. Waits for `agent_settled` to be over; whoever asks from there would wait for its own end."""
+        self._require_free(what)
+        while (flight := self._cell.flights.current) is not None and admit(wish, self._parts.state.live.activity) is Verdict.DEFER:
+            await flight.done.wait()
+            self._require_free(what)
+        self._is_claimed, self._count = True, self._count + 1
+        self.change.operation = f"session replacement {self._count}"
+        try:
+            with operation(self.change.operation):
+                yield
+        finally:
+            self._is_claimed = False
+
+    def _require_free(self, what: str) -> None:
+        """Raises SeatClosed, CommandRefused, SelfWait."""
+        self._conversation.require_open()
         if self._is_claimed:
             raise CommandRefused(REPLACING_TEXT)
-        flight, activity = self._cell.flights.current, self._parts.state.live.activity
-        if flight is not None and activity is not Activity.IDLE:
-            refuse_self_wait(f"run {flight.run_id}", what)
-        if flight is not None and admit(operation, activity) is Verdict.DEFER:
-            await flight.done.wait()
-        self._is_claimed = True
-        try:
-            yield
-        finally:
-            self._is_claimed = self.is_under_way = False
+        flights, activity = self._cell.flights, self._parts.state.live.activity
+        if flights.current is not None and activity is not Activity.IDLE:
+            refuse_self_wait(f"run {flights.current.run_id}", what)
+        if flights.exclusives.current is not None:
+            refuse_self_wait(EXCLUSIVE, what)
 
     async def _refused(self, hook: str, event: SessionBeforeSwitchEvent | SessionBeforeForkEvent) -> bool:
         if not self._parts.host.has(hook):
             return False
         gate: Gate = await self._parts.host.dispatch(hook, Gate(event=event))
+        self._conversation.require_open()
         return gate.cancelled
 
     def _beside(self, parent_session: str | None) -> Target:
@@ -239,7 +213,7 @@ class Replacement:
         fork = await write_fork(plan, Source(path=self._parts.session.log.path, header=header), self._surroundings)
         return fork.target
 
-    def _opened(self, reason: Reason, target: Target, cwd_override: str | None = None) -> _Swap:
+    def _opened(self, reason: Reason, target: Target, cwd_override: str | None = None) -> Swap:
         """The target, open and checked; closed again if anything about it is wrong."""
         parts, around = self._parts, self._surroundings
         options = attrs.evolve(
@@ -249,7 +223,7 @@ class Replacement:
             override_cwd=cwd_override is not None,
         )
         if isinstance(target, OpenSession) and _same_file(target.path, parts.session.log.path):
-            return _Swap(reason=reason, options=options, opened=None, file=parts.session.log.path)
+            return Swap(reason=reason, options=options, opened=None, file=parts.session.log.path, around=around)
         log, loaded = open_log(target, around)
         checked = False
         try:
@@ -260,88 +234,7 @@ class Replacement:
         finally:
             if not checked:
                 log.close()
-        return _Swap(reason=reason, options=attrs.evolve(options, cwd=cwd), opened=(log, loaded), file=log.path)
-
-    async def _swap(self, swap: _Swap) -> None:
-        """From stopping what runs to `resources_discover`; see the top."""
-        old = self._parts
-        with trio.CancelScope(shield=True):
-            await self._leave(swap.reason, swap.file)
-            made = await guard(self._made, swap)
-            if isinstance(made, Failure):
-                if swap.opened is not None:
-                    await guard(swap.opened[0].aclose)
-                again = await reassembled(old, old.options)
-                select_again(again, old.options)
-                self._enter(again, "reload", None)
-            else:
-                await self._close(old, swap)
-                self._enter(made.value, swap.reason, old.session.log.path)  # type: ignore[union-attr]  # nothing cuts it
-        if isinstance(made, Failure):
-            await self._cell.start("reload")
-            raise made.error
-        outcome = None if swap.setup is None else await self._set_up(swap.setup)
-        await self._cell.start(swap.reason, old.session.log.path)
-        if isinstance(outcome, Failure):
-            raise outcome.error
-
-    async def _set_up(self, setup: Setup) -> Outcome[Any]:
-        """The session begins all the same if `setup` fails, or does not come to an end."""
-        writer = borrowed_writer(self._parts.session, self._surroundings, self._parts.stream)
-        with trio.CancelScope(shield=True), trio.move_on_after(SETUP_S):
-            return await guard(setup, writer)
-        return Failure(TimeoutError(f"setup of the new session took more than {SETUP_S:g} s and was ended"))
-
-    async def _leave(self, reason: Reason, file: str | None) -> None:
-        """The old session settles and its extensions hear of the end; nothing of their generation works afterwards."""
-        await self._cell.stop()
-        self.is_under_way = True
-        await self._cell.shut_down(reason, file)
-
-    async def _made(self, swap: _Swap) -> SeatParts:
-        old = self._parts
-        options = swap.options
-        if options.services is not None:
-            options = await options.services.renewed(options, swap.reason)
-        if options.cwd != old.base_prompt.cwd:
-            old.ground.modules.clear()  # EXT-28
-        if swap.opened is None:
-            parts = await reassembled(old, options)
-        else:
-            parts = await assembled(old.ground, options, *swap.opened, generation=old.host.generation.number + 1)
-        select_at_start(parts)
-        return parts
-
-    async def _renewed_same(self) -> SeatParts:
-        """The same session with extensions and options of now; options that cannot be read stay as they were (SET-5)."""
-        old = self._parts
-        options = old.options
-        if options.services is not None:
-            renewed = await guard(options.services.renewed, options, "reload")
-            if isinstance(renewed, Failure):
-                old.stream.publish(DiagnosticEvent(source="reload", message=f"settings stay as they were: {renewed.text}"))
-            else:
-                options = renewed.value  # type: ignore[union-attr]  # nothing cuts it
-        return await reassembled(old, options)
-
-    async def _close(self, old: SeatParts, swap: _Swap) -> None:
-        if swap.opened is None:
-            return
-        closed = await guard(old.session.log.aclose)
-        if isinstance(closed, Failure):
-            old.stream.publish(DiagnosticEvent(source="session", message=f"the session that was left: {closed.text}"))
-
-    def _enter(self, parts: SeatParts, reason: Reason, previous: str | None) -> None:
-        """The conversation is about the new parts; hosts hear of it before extensions do."""
-        self._conversation.take(parts)
-        self.is_under_way = False
-        parts.stream.publish(
-            SessionReplaced(
-                reason=reason, session_id=parts.state.header.id, session_file=parts.session.log.path, previous_session_file=previous
-            )
-        )
-        for error in parts.host.load_errors:
-            parts.stream.publish(DiagnosticEvent(source="extensions", message=f'Failed to load extension "{error.path}": {error.error}'))
+        return Swap(reason=reason, options=attrs.evolve(options, cwd=cwd), opened=(log, loaded), file=log.path, around=around)
 
     async def _ended(self, with_session: WithSession | None) -> Replaced:
         if with_session is not None:

@@ -38,10 +38,11 @@ from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
-from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, Setup, WithSession
+from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, WithSession
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
 from camshaft.actors.seat_parts import SeatParts
+from camshaft.actors.session_change import Setup
 from camshaft.actors.session_statistics import Statistics, statistics_of
 from camshaft.actors.session_transfer import export_session
 from camshaft.actors.session_view import SessionView
@@ -120,7 +121,7 @@ class Seat:
     def take(self, parts: SeatParts) -> None:
         """From here on the conversation is about these parts."""
         self._parts = parts
-        self._cell = cell_of(parts, self, self, self._require_open)
+        self._cell = cell_of(parts, self, self, self.require_open)
         self._shown = self._kept = self._prompt = None
 
     # -- reads ---------------------------------------------------------------------------
@@ -400,7 +401,7 @@ class Seat:
         self, *, parent_session: str | None = None, setup: Setup | None = None, with_session: WithSession | None = None
     ) -> Replaced:
         """Goes on in a new session, kept where this one is (EXT-42). Raises CommandRefused, StorageError, SelfWait."""
-        self._require_open()
+        self.require_open()
         return await self.replacement.new_session(parent_session=parent_session, setup=setup, with_session=with_session)
 
     async def switch_session(
@@ -410,12 +411,12 @@ class Seat:
 
         Raises SessionFileMissing, MissingWorkingDirectory, NotASession, SessionLocked and others; this session is intact then.
         """
-        self._require_open()
+        self.require_open()
         return await self.replacement.switch_session(path, cwd_override=cwd_override, create=create, with_session=with_session)
 
     async def fork(self, entry_id: str, *, position: ForkPosition = "before", with_session: WithSession | None = None) -> Replaced:
         """Goes on in a new session that holds the branch up to an entry (SES-76). Raises CommandRefused if that cannot be."""
-        self._require_open()
+        self.require_open()
         return await self.replacement.fork(entry_id, position=position, with_session=with_session)
 
     async def clone(self, *, with_session: WithSession | None = None) -> Replaced:
@@ -427,12 +428,12 @@ class Seat:
 
     async def import_session(self, path: str, *, cwd_override: str | None = None) -> Replaced:
         """Copies a session file beside this one's and goes on there (SES-85). Raises as `switch_session`."""
-        self._require_open()
+        self.require_open()
         return await self.replacement.import_session(path, cwd_override=cwd_override)
 
     async def reload(self) -> None:
         """Loads extensions, settings and resources anew (EXT-49). Raises CommandRefused while busy."""
-        self._require_open()
+        self.require_open()
         await self.replacement.reload()
 
     def replaced_context(self, extension: str) -> ReplacedSessionContext:
@@ -441,7 +442,7 @@ class Seat:
 
     def open_child(self, options: ChildOptions | None = None, signal: Signal | None = None) -> ChildBlock:
         """A conversation beneath this one, for the length of an `async with` block; see `children.py`."""
-        self._require_open()
+        self.require_open()
         return ChildBlock(self._parts, options or ChildOptions(), signal)
 
     # -- queues --------------------------------------------------------------------------
@@ -479,7 +480,7 @@ class Seat:
         Raises CompactionFailed with the reason, StorageError if the log refused, SelfWait from inside a run.
         Cancelling it ends it: then the session is as before, or the compaction is whole.
         """
-        self._require_open()
+        self.require_open()
         return await self._cell.moves.compact(custom_instructions)
 
     def request_compaction(
@@ -508,7 +509,7 @@ class Seat:
 
         Raises NavigationFailed while anything is under way, for an unknown entry, and when the summary failed.
         """
-        self._require_open()
+        self.require_open()
         wish = Wish(summarize=summarize, custom_instructions=custom_instructions, replace_instructions=replace_instructions, label=label)
         return await self._cell.moves.navigate(target, wish)
 
@@ -705,6 +706,7 @@ class Seat:
 
     async def start(self) -> None:
         """Tells extensions that the session is bound; once."""
+        self._parts.rest.soon()
         await self._cell.start("startup")
 
     async def close(self, at_once: bool = False) -> None:
@@ -717,8 +719,10 @@ class Seat:
             return
         if self._cell.flights.current is not None:
             refuse_self_wait(f"run {self._cell.flights.current.run_id}", "close()")
+        self.replacement.change.refuse_self_wait("close()")
         self._closed = True
         with trio.CancelScope(shield=True):
+            await self.replacement.change.ended()
             await self._cell.stop(at_once)
             await self._cell.shut_down("quit")
             closed = await guard(self._parts.session.log.aclose)
@@ -728,10 +732,11 @@ class Seat:
         if error is not None:
             raise error
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raises SeatClosed after a close, CommandRefused between two sessions."""
         if self._closed:
             raise SeatClosed("the conversation was closed; open the session again")
-        if self.replacement.is_under_way:
+        if self.replacement.change.is_under_way:
             raise CommandRefused(REPLACING_TEXT)
 
 

@@ -15,7 +15,7 @@ import attrs
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.logs.port import Loaded, Log, News
 from camshaft.actors.ports.clock import Clock, Ids
-from camshaft.kernel.commands import Command
+from camshaft.kernel.commands import Command, SelectModel, SelectTools, UseSettings
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.session_file import SessionImage
@@ -50,7 +50,7 @@ class SessionActor:
 
         `stamps` are given by who had to know the ids before; they come from `stamps`.
         """
-        if self._rested:
+        if self._rested and _is_about_the_log(command):
             self._return()
         commit = decide(self.state, command, stamps or self.stamps(ids_needed(self.state, command)))
         if isinstance(commit, Rejection):
@@ -105,6 +105,11 @@ class SessionActor:
             if tree.position(entry_id) is None and entry_id not in drawn:
                 return entry_id
         return self._ids.session_id()
+
+
+def _is_about_the_log(command: Command) -> bool:
+    """Whether it reads or writes what is stored. What does not needs no lease, and another writer cannot refuse it."""
+    return not isinstance(command, SelectTools | UseSettings) and not (isinstance(command, SelectModel) and not command.record)
 
 
 def loaded_state(loaded: Loaded, settings: Settings) -> SessionState:

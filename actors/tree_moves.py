@@ -93,6 +93,7 @@ class TreeMoves:
         Raises CompactionFailed with the reason, StorageError if the log refused, SelfWait from inside a run.
         """
         await self._end_run()
+        self._prompts.require_open()
         with self._flights.exclusives.claimed() as signal:
             outcome = await self._flights.compactions.perform(Job(reason="manual", instructions=instructions, signal=signal))
         if isinstance(outcome, CompactionResult):
