@@ -35,6 +35,7 @@ from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.model_answers import ask_model
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ScopedModel
+from camshaft.actors.opening import OpenSession
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
@@ -706,7 +707,8 @@ class Seat:
 
     async def start(self) -> None:
         """Tells extensions that the session is bound; once."""
-        self._parts.rest.soon()
+        if isinstance(self._parts.options.session, OpenSession):  # only what was there already is held from the start
+            self._parts.rest.soon()
         await self._cell.start("startup")
 
     async def close(self, at_once: bool = False) -> None:

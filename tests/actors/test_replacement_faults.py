@@ -96,7 +96,7 @@ def test_a_link_to_a_session_is_that_session(tmp_path: Path) -> None:
         async with open_kernel() as kernel:
             first, second = ScriptedProvider(chunked=False), ScriptedProvider(chunked=False)
             first.set_responses([assistant("one"), [Hang()]])
-            here = {"session": NewSession(directory=str(tmp_path)), "durability": "none"}
+            here: dict[str, Any] = {"session": NewSession(directory=str(tmp_path)), "durability": "none"}
             seat, other = await kernel.open(options(first, **here)), await kernel.open(options(second, **here))
             await seat.prompt("first")
             link = tmp_path / "link.jsonl"
