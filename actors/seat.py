@@ -616,7 +616,7 @@ class Seat:
 
         Several may run at once, and beside a run. Raises UserBashFailed if a handler blocks it or it cannot be run.
         """
-        self._require_open()
+        self.require_open()
         return await self._cell.bash.run(command, exclude_from_context=exclude_from_context, command_id=command_id)
 
     def abort_bash(self) -> None:
@@ -690,7 +690,7 @@ class Seat:
 
     async def ask_model(self, standing: Checked, ask: ModelAsk) -> AssistantMessage:
         """Asks a model for an extension, outside the conversation. Raises ModelFailed."""
-        self._require_open()
+        self.require_open()
         return await ask_model(self._parts, standing, ask)
 
     def start_task(self, path: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
