@@ -16,7 +16,7 @@ is what can still be refused or given up; `session_change.py` has the rest.
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import attrs
 
@@ -58,19 +58,11 @@ class Replaced:
     """What the user wrote in the message a fork left out, for editing again (SES-76)."""
 
 
-class Conversation(Changing, Protocol):
-    """What a replacement needs of the seat."""
-
-    def replaced_context(self, extension: str) -> ReplacedSessionContext:
-        """A context of the cell of now, for `with_session`."""
-        ...
-
-
 @attrs.define(eq=False)
 class Replacement:
     """Replaces the cell of one seat."""
 
-    _conversation: Conversation
+    _conversation: Changing
     change: SessionChange = attrs.field(init=False)
     _is_claimed: bool = False
     _count: int = 0

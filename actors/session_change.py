@@ -21,6 +21,7 @@ import trio
 from camshaft.actors.actor import Cut, Failure, Outcome, Value, guard, guard_now, refuse_self_wait
 from camshaft.actors.assembly import assembled, reassembled
 from camshaft.actors.cell import Cell
+from camshaft.actors.contexts import ReplacedSessionContext
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.opening import Surroundings
 from camshaft.actors.options import OpenOptions
@@ -57,6 +58,10 @@ class Changing(Protocol):
 
     def take(self, parts: SeatParts) -> None:
         """From here on the conversation is about these parts."""
+        ...
+
+    def replaced_context(self, extension: str) -> ReplacedSessionContext:
+        """A context of the cell of now, for what goes on after the change."""
         ...
 
 
