@@ -22,7 +22,7 @@ def setup(api):
         await ctx.new_session()
 
     api.register_command("again", reload)
-    api.register_command("new", new)
+    api.register_command("fresh", new)
 """
 
 
@@ -33,7 +33,7 @@ async def test_a_reload_evaluates_files_anew_and_finds_new_ones_and_a_new_sessio
     where.write(".camshaft/extensions/c.py", COUNTING.format(body=body + writes))
 
     async with serving(where, says("hello")):
-        ended = await camshaft(where, "/new", "/again", "hi")
+        ended = await camshaft(where, "/fresh", "/again", "hi")
 
     assert (ended.code, ended.out) == (0, "hello\n")
     assert ended.err.splitlines() == ["setup []", "setup [1]", "late", "setup []", "late"]
