@@ -6,7 +6,7 @@
 A child is a whole conversation beside its parent's: a session of its own, its own context, the
 same models, ports and limits. It loads the parent's extensions, unless told otherwise, so that a
 gate that protects the parent protects the child, and its dialogs are shown where the parent's
-are. It ends with its block: what runs in it is aborted then, whatever ended the block. While a prompt of
+are. It ends with its block, or with its parent: what runs in it is aborted then. While a prompt of
 it is waited for, an abort of the parent's run is one of the child. Its usage is its
 own; a tool that wants it counted gives `outcome.usage` as its result's (NEST-10).
 
@@ -146,6 +146,8 @@ class ChildBlock:
     _parts: "SeatParts"
     _options: ChildOptions
     _signal: Signal | None
+    _siblings: "list[Seat]"
+    """The parent's children that are open: it closes them when it is closed before their blocks end."""
     _seat: "Seat | None" = None
 
     async def __aenter__(self) -> Child:
@@ -154,6 +156,7 @@ class ChildBlock:
         if ground.depth >= CHILD_DEPTH_MAX:
             raise CommandRefused(f"this conversation is {ground.depth} levels beneath its first; children end at {CHILD_DEPTH_MAX}")
         self._seat = await ground.open_child(child_options(self._parts, self._options), self._parts)
+        self._siblings.append(self._seat)
         return Child(self._seat, self._signal)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -161,6 +164,7 @@ class ChildBlock:
         at_once = trio.current_effective_deadline() == -math.inf
         with trio.CancelScope(shield=True):
             await self._seat.close(at_once)
+        self._siblings.remove(self._seat)
 
 
 def child_options(parent: "SeatParts", wanted: ChildOptions) -> OpenOptions:

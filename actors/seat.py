@@ -105,6 +105,8 @@ class Seat:
     """Diagnostics that a host took."""
     _prompt: tuple[tuple[Any, ...], PromptOptions] | None = None
     """What the prompt options were made from, and them."""
+    _children: list["Seat"] = attrs.field(factory=list)
+    """Conversations beneath this one that are open."""
     _closed: bool = False
 
     replacement: Replacement = attrs.field(init=False)
@@ -444,7 +446,7 @@ class Seat:
     def open_child(self, options: ChildOptions | None = None, signal: Signal | None = None) -> ChildBlock:
         """A conversation beneath this one, for the length of an `async with` block; see `children.py`."""
         self.require_open()
-        return ChildBlock(self._parts, options or ChildOptions(), signal)
+        return ChildBlock(self._parts, options or ChildOptions(), signal, self._children)
 
     # -- queues --------------------------------------------------------------------------
 
@@ -726,6 +728,8 @@ class Seat:
         with trio.CancelScope(shield=True):
             await self.replacement.change.ended()
             await self._cell.stop(at_once)
+            for child in tuple(self._children):
+                await guard(child.close, at_once)
             await self._cell.shut_down("quit")
             closed = await guard(self._parts.session.log.aclose)
             self._parts.stream.close()

@@ -166,3 +166,26 @@ def test_what_a_child_does_to_its_parent_s_dialogs_is_nothing() -> None:
             assert said(running.seat.context_messages) == []
 
     simulate(act)
+
+
+def test_a_child_that_no_run_waits_for_ends_with_its_parent() -> None:
+    outcomes: list[Any] = []
+
+    def commanding(api: Any) -> None:
+        async def go(_arguments: str, ctx: Any) -> None:
+            async with ctx.open_child() as child:
+                outcomes.append(await child.prompt("part of the work"))
+
+        api.register_command("go", go)
+
+    async def act() -> None:
+        async with opened([[Hang()]], commanding) as running, trio.open_nursery() as nursery:
+            nursery.start_soon(running.seat.prompt, "/go")
+            await trio.sleep(1)
+            with trio.fail_after(60):
+                await running.seat.close()
+            await trio.sleep(1)
+            assert [outcome.stop_reason for outcome in outcomes] == ["aborted"]
+            assert [seat.is_closed for seat in running.kernel._seats] == [True, True]
+
+    simulate(act)
