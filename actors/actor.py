@@ -10,6 +10,7 @@ the only `except Exception`. What happens to what comes out of it:
 
     it returned, its scope was not cancelled      Value
     it raised, or a group of ordinary errors      Failure (a group of one is unwrapped)
+    it raised what is no Exception of Python's    Failure: libraries do, a panic of compiled code, a cancellation of asyncio
     its own scope was cancelled hard              Cut, even if it returned or raised
     the scope around was cancelled                Cancelled travels on, alone
     a Cancelled of neither                        Failure: somebody else's cancellation leaked
@@ -88,6 +89,9 @@ class Abandoned:
 
 Outcome = Value[T] | Failure | Cut
 
+_TRAVELLING: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, trio.Cancelled)
+"""What ends more than the code that it passes through."""
+
 
 async def guard(call: Callable[..., Any], *args: Any, scope: trio.CancelScope | None = None) -> Outcome[Any]:
     """The outcome of `call(*args)`, awaited if it gives an awaitable. `scope`, if given, is entered here and is its own."""
@@ -114,6 +118,10 @@ def guard_now(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
         return Value(call(*args))
     except Exception as error:  # noqa: BLE001  # the one place where foreign failures become values
         return Failure(_unwrapped(error))
+    except _TRAVELLING:
+        raise
+    except BaseException as error:  # noqa: BLE001  # as above: an extension's own kind of error must not end the kernel (ERR-5)
+        return _unusual(error)
 
 
 def guard_at_once(call: Callable[..., Any], *args: Any) -> Value[Any] | Failure:
@@ -161,15 +169,32 @@ async def _awaited(awaitable: Awaitable[T]) -> Value[T] | Failure:
         if _is_cancelled():
             raise
         return Failure(_leaked(cancelled))
-    except BaseExceptionGroup as group:
-        return _split(group)
+    except _TRAVELLING:
+        raise
+    except BaseException as error:  # noqa: BLE001  # as in guard_now
+        return _unusual(error)
+
+
+def _unusual(error: BaseException) -> Failure:
+    """Of what is no Exception and ends nothing but the code that raised it; raises what is in a group and ends more."""
+    if isinstance(error, BaseExceptionGroup):
+        return _split(error)
+    made = RuntimeError(": ".join([each for each in (type(error).__name__, str(error)) if each])).with_traceback(error.__traceback__)
+    made.__cause__ = error
+    return Failure(made)
 
 
 def _split(group: BaseExceptionGroup[BaseException]) -> Failure:
     """A group that holds more than ordinary errors."""
     cancelled, rest = group.split(trio.Cancelled)
     if rest is not None and not isinstance(rest, ExceptionGroup):
-        raise rest
+        if rest.subgroup(_TRAVELLING) is not None:
+            raise rest
+        return (
+            Failure(RuntimeError(str(rest)).with_traceback(rest.__traceback__))
+            if len(rest.exceptions) > 1
+            else _unusual(rest.exceptions[0])
+        )
     if cancelled is not None and _is_cancelled():
         raise cancelled
     if rest is not None:

@@ -485,12 +485,14 @@ async def _kernel_for_block(world: World | None, limits: Limits | None) -> Async
                     yield kernel
             finally:
                 is_cancelled = trio.current_effective_deadline() == -math.inf
-                with trio.CancelScope(shield=True):
-                    closed = await guard(kernel.close, is_cancelled)
-                    if world is None:
-                        with trio.move_on_after(CLOSE_CONNECTIONS_S):
-                            await ours.http.aclose()
-                nursery.cancel_scope.cancel()
+                try:
+                    with trio.CancelScope(shield=True):
+                        closed = await guard(kernel.close, is_cancelled)
+                        if world is None:
+                            with trio.move_on_after(CLOSE_CONNECTIONS_S):
+                                await ours.http.aclose()
+                finally:  # also on an interrupt, which nothing here catches: who leaves must not wait for what nobody ends
+                    nursery.cancel_scope.cancel()
                 if isinstance(closed, Failure):
                     raise closed.error
     except BaseExceptionGroup as group:

@@ -65,6 +65,22 @@ async def shields() -> str:
     return "done"
 
 
+class Panic(BaseException):
+    """As compiled libraries raise: no Exception, but nobody's interrupt either."""
+
+
+async def panics() -> str:
+    raise Panic("bad")
+
+
+async def panics_in_a_group() -> str:
+    raise BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [Panic("bad")])])
+
+
+async def panics_among_others() -> str:
+    raise BaseExceptionGroup("two", [ValueError("bad"), Panic("bad")])
+
+
 CODES: tuple[Code, ...] = (
     returns,
     raises,
@@ -74,10 +90,13 @@ CODES: tuple[Code, ...] = (
     swallows,
     raises_on_cancel,
     shields,
+    panics,
+    panics_in_a_group,
+    panics_among_others,
 )
 CANCELS = ("none", "own", "outer")
 
-DONE, BAD, TWO, CUT = "Value done", "Failure bad", "Failure two (2 sub-exceptions)", "Cut"
+DONE, BAD, TWO, CUT, PANIC = "Value done", "Failure bad", "Failure two (2 sub-exceptions)", "Cut", "Failure Panic: bad"
 TABLE: dict[tuple[Code, str], str] = {
     (returns, "none"): DONE,
     (raises, "none"): BAD,
@@ -87,6 +106,9 @@ TABLE: dict[tuple[Code, str], str] = {
     (swallows, "none"): DONE,
     (raises_on_cancel, "none"): BAD,
     (shields, "none"): DONE,
+    (panics, "none"): PANIC,
+    (panics_in_a_group, "none"): PANIC,
+    (panics_among_others, "none"): TWO,
     # Its own scope was cancelled: no value comes out, whatever the code did.
     **{(code, "own"): CUT for code in CODES},
     # The scope around was cancelled: a Cancelled travels on; code that hid it has an outcome, and the caller's next
@@ -99,6 +121,9 @@ TABLE: dict[tuple[Code, str], str] = {
     (swallows, "outer"): DONE,
     (raises_on_cancel, "outer"): BAD,
     (shields, "outer"): DONE,
+    (panics, "outer"): PANIC,
+    (panics_in_a_group, "outer"): PANIC,
+    (panics_among_others, "outer"): TWO,
 }
 
 
@@ -168,6 +193,21 @@ def test_an_interrupt_travels_on(error: BaseException) -> None:
         trio.run(guard, among_others)
 
     assert caught.group_contains(type(error))
+
+
+def test_sync_code_that_panics_is_a_failure_with_its_stack_and_an_interrupt_is_not() -> None:
+    def panic() -> None:
+        raise Panic
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    outcome = guard_now(panic)
+
+    assert told(outcome) == "Failure Panic"
+    assert isinstance(outcome, Failure) and "in panic" in outcome.stack
+    with pytest.raises(SystemExit):
+        guard_now(leave)
 
 
 def test_sync_code_is_guarded_without_a_checkpoint() -> None:

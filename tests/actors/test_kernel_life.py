@@ -9,7 +9,7 @@ from camshaft.actors.errors import StorageError
 from camshaft.actors.host import OpenSession, SeatClosed, open_kernel
 from camshaft.actors.simulation.log_files import Fault, MemoryLogFiles, Operation
 from camshaft.extensions_std.providers.scripted import Hang, ScriptedProvider, assistant
-from tests.actors.running import opened, options, said, simulate, virtual_world
+from tests.actors.running import handling, opened, options, said, simulate, virtual_world
 
 # -- several conversations -----------------------------------------------------------------------
 
@@ -66,6 +66,19 @@ def test_what_the_block_raises_comes_out_as_it_is() -> None:
         with pytest.raises(type(error)) as caught:
             simulate(raising, error)
         assert repr(caught.value) == repr(error)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=lambda error: type(error).__name__)
+def test_an_interrupt_while_the_block_closes_ends_it_at_once(error: BaseException) -> None:
+    def interrupted(_event: object, _ctx: object) -> None:
+        raise error
+
+    async def closing() -> None:
+        async with opened([], handling("session_shutdown", interrupted)):
+            pass
+
+    with pytest.raises(type(error)):
+        simulate(closing)
 
 
 def broken_sync_of_b(operation: Operation) -> Fault | None:
