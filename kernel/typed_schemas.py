@@ -72,11 +72,13 @@ def slots_of(cls: type) -> tuple[Slot, ...]:
 
 
 def annotations_of(owner: Any, what: str) -> dict[str, Any]:
-    """The annotations of a class or a function, texts resolved. Raises NotExpressible for a name that is unknown there."""
+    """The annotations of a class or a function, texts resolved. Raises NotExpressible for one that cannot be, as for an unknown name."""
     try:
         return typing.get_type_hints(owner, include_extras=True)
-    except NameError as error:
+    except (NameError, AttributeError) as error:
         raise NotExpressible(f"{what}: {error}; an annotation may only name what the module defines or imports") from None
+    except (SyntaxError, TypeError) as error:
+        raise NotExpressible(f"{what}: an annotation is none: {error}") from None
 
 
 def value_of(annotation: Any, value: Any) -> Any:
@@ -87,10 +89,13 @@ def value_of(annotation: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return _first_fitting(arguments, value)
     if origin is Literal:
-        return _checked(value, any(type(value) is type(each) and value == each for each in arguments), annotation)
+        same = [each for each in arguments if isinstance(value, bool) is isinstance(each, bool) and value == each]
+        _checked(value, bool(same), annotation)
+        return same[0]
     if isinstance(annotation, type) and attrs.has(annotation):
-        _checked(value, isinstance(value, Mapping), annotation)
-        return annotation(**members(slots_of(annotation), value))
+        slots = slots_of(annotation)
+        _checked(value, isinstance(value, Mapping) and value.keys() <= {slot.name for slot in slots}, annotation)
+        return annotation(**members(slots, value))
     base = origin or annotation
     if base in _LISTS:
         _checked(value, isinstance(value, list), annotation)

@@ -204,6 +204,14 @@ def of_nobody(x: "Nobody") -> None:  # type: ignore[name-defined]  # noqa: F821 
     """Names what is not there."""
 
 
+def of_a_missing_member(x: "pytest.Nobody") -> None:  # type: ignore[name-defined]  # the mistake
+    """Names what is not in a module."""
+
+
+def half_written(x: "int |") -> None:  # type: ignore[syntax]  # noqa: F722  # the mistake
+    """Is annotated with half an expression."""
+
+
 MISTAKES: dict[str, tuple[Any, str]] = {
     "no docstring": (
         no_text,
@@ -233,6 +241,16 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         of_nobody,
         "function of_nobody registered as a tool by the host: name 'Nobody' is not defined; "
         "an annotation may only name what the module defines or imports",
+    ),
+    "an annotation that names what its module has not": (
+        of_a_missing_member,
+        "function of_a_missing_member registered as a tool by the host: module 'pytest' has no attribute 'Nobody'; "
+        "an annotation may only name what the module defines or imports",
+    ),
+    "an annotation that is none": (
+        half_written,
+        "function half_written registered as a tool by the host: an annotation is none: "
+        "Forward reference must be an expression -- got 'int |'",
     ),
 }
 

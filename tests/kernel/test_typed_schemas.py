@@ -27,6 +27,16 @@ class Path:
 
 
 @attrs.frozen
+class Near:
+    near: int = 0
+
+
+@attrs.frozen
+class Far:
+    far: int = 0
+
+
+@attrs.frozen
 class Endless:
     inside: "Endless | None" = None
 
@@ -42,6 +52,10 @@ POINT = {
     "additionalProperties": False,
 }
 
+NEAR, FAR = (
+    {"type": "object", "properties": {name: {"type": "integer", "default": 0}}, "additionalProperties": False} for name in ("near", "far")
+)
+
 FORMS: dict[str, tuple[Any, Any, Any, Any]] = {
     "text": (str, {"type": "string"}, "a", "a"),
     "whole number": (int, {"type": "integer"}, 3.0, 3),
@@ -51,6 +65,8 @@ FORMS: dict[str, tuple[Any, Any, Any, Any]] = {
     "anything": (Any, {}, {"a": [1]}, {"a": [1]}),
     "words": (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
     "words and a number": (Literal["a", 1], {"enum": ["a", 1]}, 1, 1),
+    "a whole number written with a point": (Literal[1, "a"], {"enum": [1, "a"]}, 1.0, 1),
+    "one of two classes of defaults": (Near | Far, {"anyOf": [NEAR, FAR]}, {"far": 2}, Far(2)),
     "list": (list[int], {"type": "array", "items": {"type": "integer"}}, [1, 2.0], [1, 2]),
     "list of anything": (list, {"type": "array"}, [1, "a"], [1, "a"]),
     "sequence": (Sequence[str], {"type": "array", "items": {"type": "string"}}, ["a"], ["a"]),
