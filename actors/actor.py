@@ -55,7 +55,7 @@ class Failure:
     @property
     def text(self) -> str:
         """The message for people and models; the class name if the error has none, and before a KeyError's, which is only a key."""
-        name, said = type(self.error).__name__, str(self.error)
+        name, said = type(self.error).__name__, _said(self.error)
         if isinstance(self.error, KeyError) and said:
             return f"{name}: {said}"
         return said + _hint(self.error) if said else name
@@ -175,11 +175,17 @@ async def _awaited(awaitable: Awaitable[T]) -> Value[T] | Failure:
         return _unusual(error)
 
 
+def _said(error: BaseException) -> str:
+    """The error's own text; empty if it cannot say it, for that is foreign code as well."""
+    said = guard_now(str, error)
+    return said.value if isinstance(said, Value) else ""
+
+
 def _unusual(error: BaseException) -> Failure:
     """Of what is no Exception and ends nothing but the code that raised it; raises what is in a group and ends more."""
     if isinstance(error, BaseExceptionGroup):
         return _split(error)
-    made = RuntimeError(": ".join([each for each in (type(error).__name__, str(error)) if each])).with_traceback(error.__traceback__)
+    made = RuntimeError(": ".join([each for each in (type(error).__name__, _said(error)) if each])).with_traceback(error.__traceback__)
     made.__cause__ = error
     return Failure(made)
 

@@ -239,16 +239,20 @@ class ExtensionHost:
                 text = f"{row.name} handler returned {type(result).__name__}: {read.text}"
                 return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, _said(text)))
             result = read.value
+        merged = guard_now(row.merge, subject, event, result, now)  # It goes through what the handler left, whatever that is.
+        if isinstance(merged, Failure):
+            return self._failed(extension, handler, closed or row.on_raise, (subject, event, now, merged))
         if self.oversight.has_strikes:
             self.oversight.made_good(extension, handler)
-        return row.merge(subject, event, result, now)
+        value: Merged = merged.value
+        return value
 
     def _failed(self, extension: Extension, handler: Handler, on_raise: Any, failed: tuple[Any, Any, Now, Failure]) -> Merged:
         subject, event, now, failure = failed
         self.report_failure(extension.path, handler.hook, failure, at=handler.function)
         self._strike(extension, handler, handler.hook)
-        merged: Merged = on_raise(subject, event, failure.text, now)
-        return merged
+        merged = guard_now(on_raise, subject, event, failure.text, now)  # Edits that stay are gone through here, too.
+        return Merged(subject=subject) if isinstance(merged, Failure) else merged.value
 
     def _strike(self, extension: Extension, what: object, event: str) -> None:
         """Counts a failure; one too many withdraws the extension, and says so twice: to its author and to the host."""

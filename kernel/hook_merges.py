@@ -186,18 +186,21 @@ def show_start(plan: StartPlan) -> BeforeAgentStartEvent:
 
 
 def edited_start(plan: StartPlan, event: BeforeAgentStartEvent) -> tuple[StartPlan, tuple[str, ...]]:
-    """The plan with the edited options; a badly named section is dropped alone (PB-3)."""
+    """The plan with the edited options; a badly named section, or one that is no text, is dropped alone (PB-3)."""
     try:
         options: PromptOptions = frozen(event.system_prompt_options)
     except CodecError as error:
         return plan, (f"system_prompt_options.{error}",)
     if options is plan.options:
         return plan, ()
-    bad = [name for name in options.sections if not SECTION_NAME.fullmatch(name) or name == "preamble"]
-    if bad:
-        good = FrozenDict({name: text for name, text in options.sections.items() if name not in bad})
-        options = attrs.evolve(options, sections=good)
-    return attrs.evolve(plan, options=options), tuple([f"Invalid system prompt section name: {name}" for name in bad])
+    bad: dict[str, str] = {}
+    for name, text in options.sections.items():
+        if not SECTION_NAME.fullmatch(name) or name == "preamble":
+            bad[name] = f"Invalid system prompt section name: {name}"
+        elif not isinstance(text, str):
+            bad[name] = f"system_prompt_options.sections[{name!r}] is no text: {type(text).__name__}"
+    good = FrozenDict({name: text for name, text in options.sections.items() if name not in bad}) if bad else options.sections
+    return attrs.evolve(plan, options=attrs.evolve(options, sections=good)), tuple(bad.values())
 
 
 def merge_start(plan: StartPlan, event: BeforeAgentStartEvent, result: BeforeAgentStartResult | None, _now: Now) -> Merged:
@@ -297,11 +300,8 @@ def show_gate(gate: CallGate) -> ToolCallEvent:
 
 
 def merge_gate(gate: CallGate, event: ToolCallEvent, result: ToolCallResult | None, _now: Now) -> Merged:
-    """Edits of the input count; the first block ends the dispatch (TOOL-18 to TOOL-20)."""
-    try:
-        edited = freeze(event.input, "input") if result is None or result.input is None else result.input
-    except TypeError as error:
-        return blocked_gate(gate, event, str(error), _now)
+    """Edits of the input count; the first block ends the dispatch (TOOL-18 to TOOL-20). Raises NotJson for edits that are not JSON."""
+    edited = freeze(event.input, "input") if result is None or result.input is None else result.input
     gate = attrs.evolve(gate, input=edited)
     if result is None or result.block is not True:
         return Merged(subject=gate)
