@@ -5,6 +5,7 @@ Every method first checks that the extension loaded and that its generation is n
 What a registration has to be is said in `registering.py` and `tool_registration.py`.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar, overload
 
@@ -264,11 +265,13 @@ class ExtensionAPI:
     ) -> ExecResult:
         """Runs a program without a shell, without input, at most `timeout` ms long; how it ended, also if it did not start.
 
-        At most `max_buffer` bytes of output are kept, then it is stopped. Raises ExtensionMisuse for wrong arguments.
+        At most `max_buffer` bytes of output are kept, then it is stopped. `cwd` may be relative to the session's.
+        Raises ExtensionMisuse for wrong arguments.
         """
         self.checked()
+        folder = os.path.join(self._cwd, cwd or "")
         program = registering.program(
-            (command, *args), cwd=cwd or self._cwd, environment=self._world.environment, timeout=timeout, max_buffer=max_buffer
+            command, args, cwd=folder, environment=self._world.environment, timeout=timeout, max_buffer=max_buffer
         )
         return await run_program(self._world.processes, attrs.evolve(program, signal=signal))
 

@@ -109,8 +109,13 @@ def transformer(function: Callable[..., Any], message_types: Sequence[str]) -> M
     return MarkdownTransformer(function=function, message_types=listed)
 
 
-def program(arguments: tuple[str, ...], *, cwd: str, environment: Mapping[str, str], timeout: float | None, max_buffer: int) -> Program:
+def program(  # noqa: PLR0913  # the options of API-25
+    command: str, args: Sequence[str], *, cwd: str, environment: Mapping[str, str], timeout: float | None, max_buffer: int
+) -> Program:
     """A program with limits that can be kept (API-25)."""
+    if isinstance(args, str) or not isinstance(args, Sequence):
+        raise ExtensionMisuse(f"exec: args {args!r}; expected a list of texts, each one argument")
+    arguments = (command, *args)
     wrong = [each for each in arguments if not isinstance(each, str)]
     if wrong:
         raise ExtensionMisuse(f"exec: {wrong[0]!r} in the command; expected texts")

@@ -5,6 +5,7 @@ UiMisuse where it is written, with or without a UI: a dialog that would fail onl
 see it would be found by them.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
@@ -40,7 +41,7 @@ class ExtensionUi:
 
     async def select(self, title: str, options: Sequence[str], *, timeout: int | None = None, signal: Signal | None = None) -> str | None:  # noqa: ASYNC109  # the spec's argument, a deadline people see
         """The chosen option; None if cancelled, and without a UI."""
-        if isinstance(options, str) or not all([isinstance(option, str) for option in options]):
+        if isinstance(options, str) or not isinstance(options, Sequence) or not all([isinstance(option, str) for option in options]):
             raise UiMisuse(f"options of select are {options!r}; expected a list of texts")
         answer = await self._ask("select", title, timeout, signal, options=tuple(options))
         return answer if isinstance(answer, str) else None
@@ -198,7 +199,7 @@ class ExtensionUi:
 
 
 def _dialog(desk: Desk, kind: DialogKind, title: str, limit_ms: int | None, **shown: Any) -> Dialog:
-    if limit_ms is not None and (isinstance(limit_ms, bool) or not isinstance(limit_ms, int | float) or limit_ms < 0):
+    if limit_ms is not None and (isinstance(limit_ms, bool) or not isinstance(limit_ms, int | float) or not 0 <= limit_ms < math.inf):
         raise UiMisuse(f"timeout of {kind} is {limit_ms!r}; expected milliseconds, or None")
     dialog_id = desk.new_id() if desk.has_ui else ""
     return Dialog(id=dialog_id, kind=kind, title=_text("title", title), timeout_ms=limit_ms or None, **shown)

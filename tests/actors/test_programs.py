@@ -9,6 +9,7 @@ import trio
 from camshaft.actors.ports.processes import RealProcesses
 from camshaft.actors.programs import ExecResult, Program, run_program
 from camshaft.actors.signal import AbortSignal
+from camshaft.actors.world import real_world
 from tests.actors.running import opened, simulate
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -114,11 +115,27 @@ async def test_a_character_that_the_cut_left_incomplete_is_dropped_and_others_ar
     assert (cut.stdout, whole.stdout) == ("a", "a\ufffd")
 
 
+@pytest.mark.rule("API-25")
+async def test_a_folder_is_relative_to_that_of_the_session(tmp_path: Path) -> None:
+    found: list[str] = []
+    (tmp_path / "sub").mkdir()
+
+    async def setup(api: Any) -> None:
+        found.extend([(await api.exec("pwd", **given)).stdout for given in ({"cwd": "sub"}, {"cwd": str(tmp_path)}, {})])
+
+    async with opened([], setup, cwd=str(tmp_path), world=real_world(ENVIRONMENT)):
+        pass
+
+    assert found == [f"{tmp_path}/sub\n", f"{tmp_path}\n", f"{tmp_path}\n"]
+
+
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no room": ({"max_buffer": 0}, "exec: max_buffer 0; expected a whole number of bytes above 0"),
     "room that is none": ({"max_buffer": "1k"}, "exec: max_buffer '1k'; expected a whole number of bytes above 0"),
     "no time": ({"timeout": 0}, "exec: timeout 0; expected a number of milliseconds above 0, or None"),
     "time that is none": ({"timeout": "1s"}, "exec: timeout '1s'; expected a number of milliseconds above 0, or None"),
+    "arguments that are one text": ({"args": "-n 3"}, "exec: args '-n 3'; expected a list of texts, each one argument"),
+    "arguments that are none": ({"args": None}, "exec: args None; expected a list of texts, each one argument"),
     "an argument that is no text": ({"args": ["-n", 3]}, "exec: 3 in the command; expected texts"),
 }
 

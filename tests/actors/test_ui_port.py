@@ -1,5 +1,6 @@
 """What a host with a UI of its own is told, and what every call gives where it has none."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -270,6 +271,10 @@ MISTAKES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "options as one text": (lambda ui: ui.select("Which?", "abc"), "options of select are 'abc'; expected a list of texts"),
     "an option that is none": (lambda ui: ui.select("Which?", ["a", 1]), "options of select are ['a', 1]; expected a list of texts"),
     "a title that is none": (lambda ui: ui.confirm(3), "title is 3; expected a text"),
+    "options without an order": (lambda ui: ui.select("Which?", {"a"}), "options of select are {'a'}; expected a list of texts"),
+    "no options": (lambda ui: ui.select("Which?", None), "options of select are None; expected a list of texts"),
+    "a timeout that is no number": (lambda ui: ui.input("x", timeout=math.nan), "timeout of input is nan; expected milliseconds, or None"),
+    "a timeout without end": (lambda ui: ui.input("x", timeout=math.inf), "timeout of input is inf; expected milliseconds, or None"),
     "a timeout that is none": (lambda ui: ui.input("x", timeout="5s"), "timeout of input is '5s'; expected milliseconds, or None"),
     "an unknown level": (lambda ui: ui.notify("x", "fatal"), "type is 'fatal'; expected one of info, warning, error"),
     "lines as one text": (lambda ui: ui.set_widget("w", "abc"), "content of widget 'w' is 'abc'; expected a list of lines, or a function"),
