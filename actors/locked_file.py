@@ -1,5 +1,6 @@
 """Replacing a small file of the user while nobody else does: settings, the trust store (SET-6, TRUST-5)."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -14,6 +15,8 @@ TRIES_MAX: Final = 10
 """Tries to get the lock."""
 BETWEEN_TRIES_S: Final = 0.02
 """From one try to the next."""
+NEW_FILE_MODE: Final = 0o666
+"""Of a file that did not exist, less what the process masks."""
 
 
 async def replace_locked(path: str, rewrite: Callable[[], bytes | None]) -> None:
@@ -53,15 +56,29 @@ async def _locked(locks: RealLogFiles, lock: str) -> int:
 
 
 def _replace(path: str, content: bytes) -> None:
-    new = f"{path}.{os.getpid()}.new"
+    """The new file is never readable by more than the old one, and no link that lies ready under its name is followed."""
+    new, mode = f"{path}.{os.getpid()}.new", _mode_of(path)
+    _remove(new)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, NEW_FILE_MODE if mode is None else 0o600)
     try:
-        with open(new, "wb") as file:
+        with open(handle, "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        if os.path.exists(path):
-            os.chmod(new, stat.S_IMODE(os.stat(path).st_mode))
         os.replace(new, path)
     finally:
-        if os.path.exists(new):
-            os.unlink(new)
+        _remove(new)
+
+
+def _mode_of(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

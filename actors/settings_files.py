@@ -17,12 +17,13 @@ from typing import Any, Final, Literal, Protocol
 import attrs
 import trio
 
+from camshaft.actors.actor import Failure, guard, guard_now
 from camshaft.actors.locked_file import replace_locked
 from camshaft.actors.ports.files import read_plain_file
 from camshaft.kernel.codec import loads
 from camshaft.kernel.errors import MalformedJson
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze, thaw
-from camshaft.kernel.settings import Settings, read_settings, valid_part
+from camshaft.kernel.settings import InvalidSetting, Settings, read_settings, valid_part
 from camshaft.kernel.settings_merge import ResourceLists, changed, effective_settings, migrated, resource_lists
 
 SETTINGS_FILE: Final = "settings.json"
@@ -200,25 +201,34 @@ class SettingsFiles:
     def write(self, scope: Scope, key: str | Sequence[str], value: Json) -> None:
         """Sets a key, or the nested key at a path; None removes it. It counts at once and reaches its file later (SET-6).
 
-        Raises ProjectNotTrusted for a project that is not trusted, and InvalidSetting as `read_settings`.
+        Raises ProjectNotTrusted for a project that is not trusted, and InvalidSetting as `read_settings` and for what no
+        file can hold; then nothing has changed.
         """
         if scope == "project" and not self._trusted:
             raise ProjectNotTrusted("Project is not trusted; refusing to write project settings")
-        change = _Change(path=(key,) if isinstance(key, str) else tuple(key), value=freeze(value))
+        path = (key,) if isinstance(key, str) else tuple(key)
+        change = _Change(path=path, value=_writable(path, value))
         before = self._raw[scope]
         self._raw[scope] = changed(migrated(before), change.path, change.value)
         try:
             self._refresh()
         except ValueError:
             self._raw[scope] = before
+            self._refresh()
             raise
         self._waiting[scope].append(change)
         self._start_task()
 
     def override(self, key: str | Sequence[str], value: Json) -> None:
-        """Sets a key over both scopes for this process, until `reload` (SET-2)."""
-        self._overrides = changed(self._overrides, (key,) if isinstance(key, str) else tuple(key), freeze(value))
-        self._refresh()
+        """Sets a key over both scopes for this process, until `reload` (SET-2). Raises InvalidSetting as `write`."""
+        path, before = (key,) if isinstance(key, str) else tuple(key), self._overrides
+        self._overrides = changed(before, path, _writable(path, value))
+        try:
+            self._refresh()
+        except ValueError:
+            self._overrides = before
+            self._refresh()
+            raise
 
     def set_trusted(self, trusted: bool) -> None:
         """Lets the project's settings count, read anew, or drops them at once (SET-3)."""
@@ -257,22 +267,23 @@ class SettingsFiles:
         await self.flush()
 
     async def _flush(self, scope: Scope) -> None:
-        changes = self._waiting[scope]
+        changes = tuple(self._waiting[scope])
         if not changes:
             return
-        self._waiting[scope] = []
-        try:
-            await self._storage.change(scope, lambda current: _rewritten(current, changes))
-        except (OSError, MalformedJson) as error:
-            self._errors.append(SettingsError(scope=scope, message=f"Cannot write {self._storage.name(scope)}: {_why(error)}"))
+        # They wait until they are written: who cancels this, or reads the files meanwhile, loses none.
+        outcome = await guard(self._storage.change, scope, lambda current: _rewritten(current, changes))
+        del self._waiting[scope][: len(changes)]
+        if isinstance(outcome, Failure):
+            message = f"Cannot write {self._storage.name(scope)}: {_why(outcome.error)}"
+            self._errors.append(SettingsError(scope=scope, message=message))
 
     def _read(self, scope: Scope) -> None:
-        try:
-            held = _object_of(self._storage.read(scope))
-        except (OSError, MalformedJson) as error:
-            self._broken[scope] = _why(error)
+        read = guard_now(lambda: _object_of(self._storage.read(scope)))
+        if isinstance(read, Failure):
+            self._broken[scope] = _why(read.error)
             self._raw.setdefault(scope, EMPTY)
             return
+        held: FrozenDict = read.value
         self._broken.pop(scope, None)
         for change in self._waiting[scope]:
             held = changed(migrated(held), change.path, change.value)
@@ -313,8 +324,20 @@ def _rewritten(current: bytes | None, changes: Sequence[_Change]) -> bytes:
     return _encoded(held)
 
 
+def _writable(path: Sequence[str], value: Json) -> Json:
+    """The value, if a file can hold it so that it is read again. Raises InvalidSetting."""
+    try:
+        frozen = freeze(value)
+        _object_of(_encoded(FrozenDict({"value": frozen})))
+    except (MalformedJson, ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InvalidSetting(f"The value for {'.'.join(path)} cannot be kept in a settings file: {why}") from error
+    return frozen
+
+
 def _encoded(value: Json) -> bytes:
-    return (json.dumps(thaw(value), indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+    """Half of a surrogate pair is written as its escape, which UTF-8 has no bytes for. Raises ValueError for NaN and infinities."""
+    return (json.dumps(thaw(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _object_of(content: bytes | None) -> FrozenDict:
@@ -338,5 +361,5 @@ def _read(path: str) -> bytes | None:
         return None
 
 
-def _why(error: OSError | MalformedJson) -> str:
+def _why(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error)

@@ -101,7 +101,9 @@ class TrustStore:
             raise InvalidTrustStore(f"Invalid trust store {self.path}: expected a JSON object, got {type(value).__name__}")
         for folder, decision in value.items():
             if decision is not None and not isinstance(decision, bool):
-                raise InvalidTrustStore(f"Invalid trust store {self.path}: {folder!r} is {decision!r}; expected true, false or null")
+                raise InvalidTrustStore(
+                    f"Invalid trust store {self.path}: {folder!r} has a {type(decision).__name__}; expected true, false or null"
+                )
         return value
 
 
@@ -217,4 +219,5 @@ def folders_up(folder: str) -> list[str]:
 
 
 def _encoded(decisions: Mapping[str, bool | None]) -> bytes:
-    return (json.dumps(decisions, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+    # A folder whose name is no UTF-8 has halves of surrogate pairs in it: JSON can only escape them.
+    return (json.dumps(decisions, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

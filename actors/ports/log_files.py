@@ -241,7 +241,8 @@ class RealLogFiles:
     def lock(self, path: str, holder: str) -> int:
         """Takes the lock and writes `holder` into it."""
         for _ in range(LOCK_ATTEMPTS_MAX):
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            # A link that lies there is not followed: the lock is emptied and written, and a folder may be a stranger's.
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
             taken = False
             try:
                 taken = self._taken(path, handle, holder)

@@ -1,6 +1,7 @@
 """Project trust: what asks for it, who decides, what is kept."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -230,3 +231,15 @@ async def test_a_store_that_cannot_be_written_costs_the_memory_not_the_decision(
     decision = await asking.resolve(str(project))
 
     assert (decision.trusted, len(asking.warnings)) == (True, 1)
+
+
+@pytest.mark.rule("TRUST-5")
+def test_a_folder_whose_name_is_no_utf_8_keeps_its_decision(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/o\xff"))
+    folder.mkdir()
+    store = trust_store(str(tmp_path))
+
+    trio.run(store.save, str(folder), False)
+
+    assert store.nearest(str(folder)) is False
+    assert (tmp_path / "trust.json").read_bytes().decode("utf-8")
