@@ -37,7 +37,10 @@ def read_text(path: str) -> SplitText:
 
 
 def frontmatter_of(text: str | None) -> dict[str, str | bool]:
-    """Texts by key, and True for a key whose value is exactly `true`; other values are left out. Raises BadFrontmatter."""
+    """Texts by key, and True for a key whose value is exactly `true`; other values are left out. Raises BadFrontmatter.
+
+    YAML that is something else than keys with values says nothing.
+    """
     if text is None:
         return {}
     import yaml  # On use: most starts find no frontmatter at all.
@@ -47,15 +50,13 @@ def frontmatter_of(text: str | None) -> dict[str, str | bool]:
     if text.count("[") + text.count("{") > BRACKETS_MAX:
         raise BadFrontmatter(f"it has more than {BRACKETS_MAX} brackets")
     try:
-        root = yaml.compose(text, Loader=yaml.BaseLoader)
+        root = yaml.compose(f"{text}\n", Loader=yaml.BaseLoader)  # the line end belongs to a block that ends there
     except yaml.YAMLError as error:
         raise BadFrontmatter(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise BadFrontmatter("it is nested too deeply") from error
-    if root is None:
-        return {}
     if not isinstance(root, yaml.MappingNode):
-        raise BadFrontmatter("expected keys with values")
+        return {}
     scalars = [(key.value, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)]
     keys = [key for key, _ in scalars]
     if len(set(keys)) != len(keys):
