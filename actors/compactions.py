@@ -36,6 +36,7 @@ from camshaft.kernel.entries import CompactionDraft, CompactionEntry
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import CompactionEnd, CompactionStart, DiagnosticEvent
 from camshaft.kernel.hook_events import SessionCompactFailedEvent
+from camshaft.kernel.projection import ContextEntry
 from camshaft.kernel.run_data import Barren, Last, Run, View
 from camshaft.kernel.session_events import (
     CompactionPreparation,
@@ -96,6 +97,8 @@ class Compactions:
     barren: Barren | None = None
     """The last compaction, if it gained nothing."""
     _signal: AbortSignal | None = None
+    _held: tuple[ContextEntry, ...] = ()
+    """The context of the one that is being made: read from its file once, because what nobody holds is let go of."""
 
     @property
     def is_active(self) -> bool:
@@ -163,6 +166,13 @@ class Compactions:
 
     async def perform(self, job: Job) -> CompactionResult | Stopped | None:
         """Compacts. None: there was nothing to compact, and nobody who asked (CMP-19). Raises BadSetting before it begins."""
+        self._held = tuple(self._parts.state.projection.context_entries)
+        try:
+            return await self._performed(job)
+        finally:
+            self._held = ()
+
+    async def _performed(self, job: Job) -> CompactionResult | Stopped | None:
         preparation = prepared(self._parts.state)
         if preparation is None and job.reason != "manual":
             return None
