@@ -8,10 +8,7 @@ import trio
 from camshaft.actors.actor import SelfWait
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.host import CompactionFailed, CompactionResult, Limits, MemorySession
-from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std.providers.scripted import Hang, ScriptedProvider, assistant, tool_call
-from camshaft.kernel.entries import Entry
-from camshaft.kernel.session_file import SessionImage
 from tests.actors.compacting import SETTINGS, answer, compactions, ends, entries, failed, heard_by_extensions, talking
 from tests.actors.running import Running, handling, opened, said, simulate, tool
 
@@ -283,25 +280,3 @@ def test_without_a_model_there_is_no_compaction() -> None:
         raise AssertionError
 
     assert "o model" in simulate(compacted)
-
-
-@pytest.mark.rule("CMP-22")
-def test_a_compaction_reads_each_entry_of_its_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    files, read = MemoryLogFiles(), list[int]()
-    decoded = SessionImage._decoded
-
-    def counted(image: SessionImage, position: int) -> Entry:
-        read.append(position)
-        return decoded(image, position)
-
-    async def compacted() -> None:
-        async with talking([], files=files, said=[str(number) for number in range(20)]):
-            pass
-        monkeypatch.setattr("camshaft.kernel.session_file.CACHED_MAX", 2)
-        async with talking([answer("S")], files=files, said=()) as running:
-            monkeypatch.setattr(SessionImage, "_decoded", counted)
-            await running.seat.compact()
-
-    simulate(compacted)
-
-    assert len(set(read)) > 40 and [at for at in set(read) if read.count(at) > 1] == []

@@ -2,6 +2,9 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,20 +159,24 @@ def test_a_link_that_lies_ready_beside_the_file_is_not_followed(tmp_path: Path, 
     assert other.read_text("utf-8") == "dear diary"
 
 
+KILLED_WHILE_WRITING = """
+import resource, signal, sys, trio
+from camshaft.actors.settings_files import settings_files
+found = settings_files(sys.argv[1], sys.argv[2])
+found.write("user", "secret", "x" * 5000)
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+trio.run(found.flush)
+"""
+
+
 @pytest.mark.rule("SET-6")
-def test_what_only_its_owner_may_read_is_at_no_moment_readable_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_dies_while_writing_leaves_the_old_file_and_what_others_may_not_read_either(tmp_path: Path) -> None:
     path = place(tmp_path, {"a": 1})
     path.chmod(0o600)
-    modes: list[int] = []
-    synced = os.fsync
 
-    def watched(handle: int) -> None:
-        modes.append(os.fstat(handle).st_mode & 0o777)
-        synced(handle)
+    ended = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, path.parent, tmp_path / "project"], check=False)
 
-    monkeypatch.setattr(os, "fsync", watched)
-    found = opened(tmp_path)
-    found.write("user", "b", 2)
-    trio.run(found.flush)
-
-    assert modes == [0o600]
+    (left,) = path.parent.glob("*.new")
+    assert (ended.returncode, json.loads(path.read_text("utf-8"))) == (-signal.SIGXFSZ, {"a": 1})
+    assert left.stat().st_mode & 0o777 == 0o600
