@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from camshaft.actors.misuse import require_takes
+from camshaft.actors.misuse import require_takes, require_text
 
 
 @attrs.frozen(eq=False)
@@ -60,6 +60,7 @@ class Bus:
 
     def on(self, channel: str, handler: Callable[[Any], Any]) -> Callable[[], None]:
         """Calls `handler(value)` for every value emitted on `channel`; returns its unsubscribe."""
+        require_text(channel, "the channel of a listener")
         require_takes(handler, f"the listener of channel {channel!r}", "value")
         return self._subscribe(channel, handler)
 

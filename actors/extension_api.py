@@ -243,6 +243,8 @@ class ExtensionAPI:
 
     def set_session_name(self, name: str) -> None:
         """Names the session; empty clears."""
+        if not isinstance(name, str):
+            raise ExtensionMisuse(f"the name of the session is {name!r}; expected a text")
         self._acting().set_session_name(name)
 
     def get_session_name(self) -> str | None:
@@ -285,7 +287,7 @@ class ExtensionAPI:
 
     def set_active_tools(self, names: Sequence[str]) -> None:
         """Replaces the active set; unknown and hidden names are ignored (EXPO-3). Effective with the next request."""
-        if isinstance(names, str):
+        if isinstance(names, str) or not isinstance(names, Sequence) or not all([isinstance(each, str) for each in names]):
             raise ExtensionMisuse(f"active tools {names!r}; expected a list of names")
         self._acting().set_active_tools(names)
 

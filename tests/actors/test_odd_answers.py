@@ -167,3 +167,41 @@ def test_a_section_that_is_no_text_is_dropped_alone() -> None:
 
     assert simulate(errors) == ["system_prompt_options.sections['odd'] is no text: int"]
     assert "kept" in seen.prompt
+
+
+@pytest.mark.rule("EXPO-3")
+@pytest.mark.parametrize("names", [[1], {"work"}, {}, None, 3])
+def test_active_tools_that_are_no_list_of_names_are_refused_and_the_set_stays(names: Any) -> None:
+    seen: list[Any] = []
+
+    def setup(api: Any) -> None:
+        def start(_event: Any, _ctx: Any) -> None:
+            try:
+                api.set_active_tools(names)
+            finally:
+                seen.append(api.get_active_tools())
+
+        api.on("session_start", start)
+
+    async def errors() -> list[str]:
+        async with opened([], setup, tools=[tool(execute)]) as running:
+            return [each.error for each in running.seat.errors]
+        raise AssertionError
+
+    assert simulate(errors) == [f"active tools {names!r}; expected a list of names"]
+    assert seen == [("work",)]
+
+
+@pytest.mark.rule("API-27")
+@pytest.mark.rule("API-15")
+def test_a_channel_or_a_session_name_that_is_no_text_is_refused() -> None:
+    def setup(api: Any) -> None:
+        api.on("session_start", lambda _event, _ctx: api.events.on({}, print))
+        api.on("session_start", lambda _event, _ctx: api.set_session_name(3))
+
+    async def errors() -> list[str]:
+        async with opened([], setup) as running:
+            return [each.error for each in running.seat.errors]
+        raise AssertionError
+
+    assert simulate(errors) == ["the channel of a listener is {}; expected a text", "the name of the session is 3; expected a text"]
