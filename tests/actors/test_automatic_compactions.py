@@ -28,7 +28,7 @@ def prompted(script: list[Any], *setups: Any, then: tuple[str, ...] = ("go",), *
     return running
 
 
-@pytest.mark.rule("RTY-22", "RTY-23", "CMP-55")
+@pytest.mark.rule("A24", "RTY-22", "RTY-23", "CMP-55")
 @pytest.mark.parametrize("first", [failed(OVERFLOW), answer("cut", stop_reason="length", usage=Usage(input=50, output=9, total_tokens=59))])
 def test_an_overflow_or_a_cut_answer_is_taken_out_and_asked_for_again_after_a_compaction(first: Any) -> None:
     running = prompted([first, answer("S"), answer("P"), answer("done")])
@@ -38,7 +38,7 @@ def test_an_overflow_or_a_cut_answer_is_taken_out_and_asked_for_again_after_a_co
     assert [entry.type for entry in entries(running)][-3:] == ["context_edit", "compaction", "message"]
 
 
-@pytest.mark.rule("RTY-24", "CMP-57")
+@pytest.mark.rule("A23", "RTY-24", "CMP-57")
 @pytest.mark.parametrize("kind", ["overflow", "length"])
 def test_a_second_failure_is_told_once_and_the_next_prompt_does_not_repeat_it(kind: str) -> None:
     told: list[Any] = []
@@ -137,6 +137,7 @@ BIG = "x" * 20_000
 """5,000 tokens: what is kept is all there is."""
 
 
+@pytest.mark.rule("A23")
 def test_a_compaction_that_gains_nothing_is_reported_and_not_repeated_until_the_context_has_grown() -> None:
     reported: list[str] = []
 

@@ -44,7 +44,7 @@ def test_a_compaction_that_cannot_begin_says_why_to_everybody(prompts: Any, twic
     assert [(event.error_message, event.will_retry) for event in told] == [(f"Compaction failed: {text}", False)]
 
 
-@pytest.mark.rule("RTY-34", "CMP-18")
+@pytest.mark.rule("A24", "RTY-34", "CMP-18")
 def test_a_manual_compaction_ends_the_run_first_and_does_not_continue_it() -> None:
     async def compacted() -> tuple[list[str], list[Any], str]:
         async with talking([[Hang()], answer("S"), answer("P")]) as running:
@@ -199,6 +199,7 @@ def test_an_extension_compacts_without_waiting_and_hears_of_it_or_its_failure_is
         assert errors == [("<runtime>", "compact", "Already compacted")]
 
 
+@pytest.mark.rule("A24")
 def test_a_second_compaction_is_refused_while_one_is_under_way_and_others_can_wait_for_it() -> None:
     async def compacted() -> tuple[str, bool, bool]:
         async with talking([[Hang()]]) as running, trio.open_nursery() as nursery:
