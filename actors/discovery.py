@@ -135,7 +135,9 @@ def _explicit(invocation: Invocation, installed: Sequence[InstalledExtension]) -
     known = {each.path: each for each in offered}
     owner = Owner(source="cli", scope="temporary")
     for written in invocation.explicit:
-        if written in known:
+        if not written.strip():  # as of a variable that is not set; as a path it would be the folder the command was given in
+            yield LoadError(path=written, error="Extension path is empty")
+        elif written in known:
             yield known[written]
         elif written.startswith("builtin:"):
             yield LoadError(path=written, error=f"Unknown built-in extension: {written}")

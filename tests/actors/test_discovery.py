@@ -110,7 +110,8 @@ def test_without_extensions_only_what_the_invocation_names_is_there(tmp_path: Pa
 @pytest.mark.rule("EXT-8", "EXT-10", "EXT-13")
 def test_a_named_extension_that_is_not_there_is_an_error_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    explicit = ("none.py", "builtin:none", "package:none/x", "empty")
+    (tmp_path / "neighbour.py").touch()
+    explicit = ("none.py", "builtin:none", "package:none/x", "empty", "", " ")
 
     errors = [(each.path, each.error) for each in sources(tmp_path, explicit=explicit) if isinstance(each, LoadError)]
 
@@ -121,6 +122,8 @@ def test_a_named_extension_that_is_not_there_is_an_error_in_its_place(tmp_path: 
         ("builtin:none", "Unknown built-in extension: builtin:none"),
         ("package:none/x", "Unknown installed extension: package:none/x"),
         (empty, f"Extension folder has no extension: {empty} ({expected})"),
+        ("", "Extension path is empty"),
+        (" ", "Extension path is empty"),
     ]
 
 
