@@ -28,6 +28,7 @@ order of those changes is the point; what can stand alone is in the files beside
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Final
 
 import attrs
@@ -39,7 +40,7 @@ from camshaft.actors.logs.lease import Lease
 from camshaft.actors.logs.port import Loaded, News
 from camshaft.actors.logs.recovery import JsonlOptions, Recovered, makes_file, read_bytes, recover
 from camshaft.actors.logs.seal import Seal
-from camshaft.actors.logs.session_text import Job, SessionText
+from camshaft.actors.logs.session_text import Job, SessionText, Steps, following, run_steps
 from camshaft.actors.logs.side_file import Beginning, SideFile
 from camshaft.actors.logs.work_file import line_of
 from camshaft.kernel import codec
@@ -356,13 +357,12 @@ class JsonlLog:
         """The session file is gone: everything known is written again (SES-46). Blocks; this is rare."""
         text, last_id = self._text.everything() + b"".join([line for _, line in self._waiting]), self._last_id
         try:
-            for job in self._write_again_steps(text, last_id):
-                job()
+            run_steps(self._write_again_steps(text, last_id))
         except OSError as error:
             raise self.seal.broken(f"a sync failed: {error}") from error
         self._tell(News(diagnostics=(Diagnostic(None, "the session file had disappeared; everything known was written again"),)))
 
-    def _write_again_steps(self, text: bytes, last_id: str | None) -> Iterator[Job]:
+    def _write_again_steps(self, text: bytes, last_id: str | None) -> Steps:
         safe, old = self.options.durability == "commit", self._text.file
         size = 0 if self.options.durability == "none" else len(text)
         self._side.write_open(attrs.evolve(self._opened(), size=size, last_id=last_id, leaf=self._leaf))
@@ -427,12 +427,19 @@ class JsonlLog:
         await self._drive(self._sync_steps())
         self._synced_count = max(self._synced_count, count)
 
-    async def _drive(self, steps: Iterator[Job]) -> None:
-        """Runs the blocking steps apart from the loop. A failure seals the log."""
+    async def _drive(self, steps: Steps) -> None:
+        """Runs the blocking steps apart from the loop. The steps hear of a failure; one they do not get over seals the log."""
         self._round = trio.Event()
         try:
-            for job in steps:
-                await self.options.files.blocking(job)
+            with closing(steps):
+                job = following(steps, None)
+                while job is not None:
+                    failure = None
+                    try:
+                        await self.options.files.blocking(job)
+                    except OSError as error:
+                        failure = error
+                    job = following(steps, failure)
         except (OSError, StorageError) as error:
             raise self.seal.broken(f"a sync failed: {error}") from error
         finally:
@@ -441,7 +448,7 @@ class JsonlLog:
             if self._closed:
                 self._give_back_handles()
 
-    def _sync_steps(self) -> Iterator[Job]:
+    def _sync_steps(self) -> Steps:
         """The steps of a round; yields what blocks. What waits goes to the session file once the side file is safe (rule 3)."""
         count = len(self._waiting)
         if self._side.file is not None:
@@ -495,7 +502,7 @@ class JsonlLog:
         files = (self._text.file, self._side.file)
         return self.options.durability != "none" and any(file is not None and file.dirty for file in files)
 
-    def _compaction(self) -> Iterator[Job]:
+    def _compaction(self) -> Steps:
         """Rewrites the side file, unless something is appended meanwhile or there is no room; the old one is as good."""
         count = self._count
         try:
@@ -532,8 +539,7 @@ class JsonlLog:
             for _ in range(SETTLE_ROUNDS_MAX):
                 if not self._dirty():
                     break
-                for job in self._sync_steps():
-                    job()
+                run_steps(self._sync_steps())
         except (OSError, StorageError) as error:
             raise self.seal.broken(f"a sync failed: {error}") from error
 

@@ -8,6 +8,7 @@ entries that were appended. One that is shorter, or another file, seals the sess
 """
 
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 
 import attrs
 
@@ -22,6 +23,30 @@ from camshaft.kernel.session_file import Diagnostic, read_entries
 
 Job = Callable[[], None]
 """A call that may block; whoever drives the steps runs it, in a thread or not."""
+
+Steps = Generator[Job, None, None]
+"""Work of which only these calls leave the loop. It is told of each that failed, so that it can give back what it holds."""
+
+
+def following(steps: Steps, failure: OSError | None) -> Job | None:
+    """The next call, None at the end; `failure` is that of the one before. Raises what the steps do not get over."""
+    try:
+        return next(steps) if failure is None else steps.throw(failure)
+    except StopIteration:
+        return None
+
+
+def run_steps(steps: Steps) -> None:
+    """All of them, one after the other, blocking. Raises what they do not get over."""
+    with closing(steps):
+        job = following(steps, None)
+        while job is not None:
+            failure = None
+            try:
+                job()
+            except OSError as error:
+                failure = error
+            job = following(steps, failure)
 
 
 @attrs.frozen

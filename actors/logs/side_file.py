@@ -104,7 +104,7 @@ class SideFile:
     def compaction(self, *, safe: bool, wanted: Callable[[], bool]) -> Iterator[Job]:
         """Rule 7: a new side file takes the place of the old one, if it is still wanted once it is safe.
 
-        Raises OSError; the old one stays then.
+        Raises OSError; the old one stays then. Raises SessionSealed if only the last sync fails.
         """
         beginning = self.beginning()
         self._compact_above = 2 * (self.file.size if self.file is not None else 0)
@@ -127,7 +127,10 @@ class SideFile:
         if old is not None:
             old.give_back()
         if safe:
-            yield lambda: self.files.sync_folder(self.places.work)
+            try:
+                yield lambda: self.files.sync_folder(self.places.work)
+            except OSError as error:  # The old one is gone already.
+                raise self.seal.broken(f"a sync failed: {error}") from error
             self.file.named = True
 
     def remove(self) -> None:

@@ -25,6 +25,7 @@ from tests.actors.logs.lives import PATH, WORK, ids_of
 from tests.actors.logs.lives import options as simulated
 
 HEADER = codec.line(new_header())
+FULL = OSError(errno.ENOSPC, "no space left on device")
 HELD = Path(__file__).with_name("hold_session.py")
 
 
@@ -303,6 +304,54 @@ async def test_the_side_file_is_rewritten_when_idle_and_keeps_what_is_open_and_e
     assert short < long / 3
     assert [record.type for record in loaded.records] == ["input"]
     assert dict(loaded.commands) == {**{f"k{number}": f"e{number + 2}" for number in range(30)}, "k99": "q"}
+
+
+@pytest.mark.rule("SES-60")
+async def test_a_side_file_that_cannot_be_rewritten_stays_and_the_session_goes_on() -> None:
+    by = Author("e")
+    files = MemoryLogFiles(
+        fault=lambda operation: Fault(error=FULL) if operation.kind == "sync" and operation.path == f"{WORK}.new" else None
+    )
+    log, _ = open_jsonl(PATH, simulated(files, "commit", compact_above=2000))
+    log.append([by.user()])
+    for number in range(30):
+        log.append([], [given_input(number, f"q{number}", f"k{number}")])
+
+    await log.settle()
+
+    assert log.sealed is None and len(files.photo().content(WORK) or b"") > 2000
+    assert files.open_handles == 0
+    log.append([by.note()])
+    log.close()
+
+
+@pytest.mark.rule("SES-55")
+async def test_whichever_step_of_making_the_session_file_fails_no_handle_stays() -> None:
+    failures = 0
+    for kind in ("create", "write", "sync", "link", "unlink", "sync_folder"):
+        for at in range(8):
+            seen: list[str] = []
+
+            def fault(operation: Operation, kind: str = kind, at: int = at, seen: list[str] = seen) -> Fault | None:
+                seen.extend([operation.path] if operation.kind == kind else [])
+                return Fault(error=FULL) if operation.kind == kind and len(seen) == at + 1 else None
+
+            by, files = Author("e"), MemoryLogFiles(fault=fault)
+            log, _ = open_jsonl(PATH, simulated(files, "commit"))
+            raised: list[StorageError] = []  # as whoever reports it later would hold it, with everything its traceback holds
+            try:
+                log.append([by.user()])
+                await log.barrier()
+                await log.settle()
+            except StorageError as error:
+                raised.append(error)
+            try:
+                log.close()
+            except StorageError as error:
+                raised.append(error)
+            failures += bool(raised)
+            assert files.open_handles == 0 and files.held_locks == (), (kind, at)
+    assert failures > 5
 
 
 def test_a_holder_is_named_by_process_host_and_time() -> None:
