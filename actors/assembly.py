@@ -47,9 +47,9 @@ async def assembled(ground: Ground, options: OpenOptions, log: Log, loaded: Load
     )
 
 
-async def reassembled(parts: SeatParts, options: OpenOptions) -> SeatParts:
-    """The same session with a new generation of extensions, and with what `options` say now."""
-    cwd = parts.base_prompt.cwd
+async def reassembled(parts: SeatParts, options: OpenOptions, cwd: str | None = None) -> SeatParts:
+    """The same session with a new generation of extensions, and with what `options` say now; `cwd` None: where it is."""
+    cwd = cwd or parts.base_prompt.cwd
     parts.session.post(UseSettings(settings=options.settings))
     return attrs.evolve(
         parts,

@@ -85,10 +85,17 @@ class Cell:
             parts.stream.publish(DiagnosticEvent(source="resources", message=each.message))
 
     async def stop(self, at_once: bool = False) -> None:
-        """Asks what runs to stop and waits for its end; `at_once` without the grace.
+        """Asks what runs to stop and waits for its end; `at_once` without the grace. Nothing new begins meanwhile.
 
         A run that settled and now only waits for this code, a command deferred from `agent_settled`, is over.
         """
+        self.flights.exclusives.is_leaving = True
+        try:
+            await self._stop(at_once)
+        finally:
+            self.flights.exclusives.is_leaving = False
+
+    async def _stop(self, at_once: bool) -> None:
         if self.parts.ground.depth == 0:  # a child shows its dialogs on its parent's desk
             self.parts.ground.desk.dismiss()
         await self.bash.end()
@@ -135,5 +142,5 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     if parts.ground.depth == 0:
         parts.ground.desk.bind(parts.host.notify)
     parts.host.registry.when_changed(lambda: refresh_model(parts))
-    moves = TreeMoves(parts, flights, prompts)
-    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, bash=UserBash(parts), sends=sends, moves=moves)
+    moves, bash = TreeMoves(parts, flights, prompts), UserBash(parts, exclusives)
+    return Cell(parts=parts, executor=executor, flights=flights, prompts=prompts, bash=bash, sends=sends, moves=moves)

@@ -12,12 +12,14 @@ import attrs
 import trio
 
 from camshaft.actors.actor import operation, refuse_self_wait
+from camshaft.actors.errors import CommandRefused
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel.commands import BecomeCompacting, BecomeIdle
 
 NAME: Final = "compaction or navigation"
 """How it is called in a chain of operations."""
+LEAVING_TEXT: Final = "The session is being left; nothing new begins in it. Wait for that to finish."
 
 
 @attrs.frozen(eq=False)
@@ -34,10 +36,18 @@ class Exclusives:
 
     _parts: SeatParts
     current: Exclusive | None = None
+    is_leaving: bool = False
+    """What runs is being stopped for good: nothing new begins, or stopping would never end."""
+
+    def require_staying(self) -> None:
+        """Raises CommandRefused while what runs is being stopped for good."""
+        if self.is_leaving:
+            raise CommandRefused(LEAVING_TEXT)
 
     @contextmanager
     def claimed(self) -> Iterator[AbortSignal]:
         """The session is this operation's; its signal. Raises CommandRefused unless the session is idle."""
+        self.require_staying()
         self._parts.posted(BecomeCompacting())
         current = self.current = Exclusive(AbortSignal(self._parts.ground.limits.abort_grace_s))
         try:

@@ -75,7 +75,8 @@ class Flights:
     """The innermost run under way; None when idle."""
 
     def start(self, way: Literal["prompt", "custom"], message: Message, command_id: str | None = None) -> Receipt:
-        """Claims the session and starts the run, without a checkpoint in between (LOOP-6)."""
+        """Claims the session and starts the run, without a checkpoint in between (LOOP-6). Raises CommandRefused."""
+        self.exclusives.require_staying()
         parts = self._parts
         run_id = parts.world.ids.token()
         commit = self._parts.posted(ClaimRun(way=way, message=message, run_id=run_id, command_id=command_id))

@@ -445,14 +445,18 @@ class Kernel:
             watchdog=self._watchdog,
             depth=0 if parent is None else parent.ground.depth + 1,
         )
+        parts: SeatParts | None = None
         opened = False
         try:
-            seat = Seat(await assembled(ground, options, log, loaded))
-            select_at_start(seat._parts)
+            parts = await assembled(ground, options, log, loaded)
+            seat = Seat(parts)
+            select_at_start(parts)
             opened = True
         finally:
             if not opened:
                 ground.modules.clear()
+            if not opened and parts is not None:
+                parts.host.generation.stale = True
         return seat
 
 

@@ -26,7 +26,9 @@ from camshaft.actors.cell import Cell
 from camshaft.actors.contexts import ReplacedSessionContext
 from camshaft.actors.errors import CommandRefused, SessionFileMissing
 from camshaft.actors.exclusive import NAME as EXCLUSIVE
+from camshaft.actors.logs.port import Log
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, open_log
+from camshaft.actors.options import OpenOptions
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.session import loaded_state
 from camshaft.actors.session_change import Changing, Reason, SessionChange, Setup, Swap
@@ -38,7 +40,7 @@ from camshaft.kernel.forking import ForkPlan, ForkPosition, fork_plan
 from camshaft.kernel.run import Operation, Verdict, admit
 from camshaft.kernel.session_events import SessionBeforeForkEvent, SessionBeforeSwitchEvent
 from camshaft.kernel.session_merges import Gate
-from camshaft.kernel.state import Activity
+from camshaft.kernel.state import Activity, SessionState
 
 WithSession = Callable[[ReplacedSessionContext], Any]
 """Goes on in the new session; sync or async."""
@@ -214,19 +216,28 @@ class Replacement:
             cwd=parts.base_prompt.cwd if cwd_override is None else cwd_override,
             override_cwd=cwd_override is not None,
         )
-        if isinstance(target, OpenSession) and _same_file(target.path, parts.session.log.path):
-            return Swap(reason=reason, options=options, opened=None, file=parts.session.log.path, around=around)
+        log = parts.session.log
+        if isinstance(target, OpenSession) and _same_file(target.path, log.path):
+            if log.sealed is None:
+                cwd = self._checked_cwd(options, parts.state, log)
+                return Swap(reason=reason, options=attrs.evolve(options, cwd=cwd), opened=None, file=log.path, around=around)
+            log.close()  # Nothing is written by it any more; what it holds keeps the file from being opened, and repaired.
         log, loaded = open_log(target, around)
         checked = False
         try:
-            cwd = effective_cwd(options, loaded_state(loaded, options.settings), log)
-            if options.services is not None:
-                options.services.check(cwd)
+            cwd = self._checked_cwd(options, loaded_state(loaded, options.settings), log)
             checked = True
         finally:
             if not checked:
                 log.close()
         return Swap(reason=reason, options=attrs.evolve(options, cwd=cwd), opened=(log, loaded), file=log.path, around=around)
+
+    def _checked_cwd(self, options: OpenOptions, state: SessionState, log: Log) -> str:
+        """Where the conversation will run. Raises MissingWorkingDirectory, and what its settings are refused with."""
+        cwd = effective_cwd(options, state, log)
+        if options.services is not None:
+            options.services.check(cwd)
+        return cwd
 
     async def _ended(self, with_session: WithSession | None) -> Replaced:
         if with_session is not None:

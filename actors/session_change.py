@@ -168,7 +168,7 @@ class SessionChange:
         if swap.reason == "reload" or options.cwd != old.base_prompt.cwd:
             old.ground.modules.clear()  # EXT-28
         if swap.opened is None:
-            parts = await reassembled(old, options)
+            parts = await reassembled(old, options, None if swap.reason == "reload" else options.cwd)
         else:
             parts = await assembled(old.ground, options, *swap.opened, generation=old.host.generation.number + 1)
         selected = guard_now(select_again, parts, old.options) if swap.reason == "reload" else guard_now(select_at_start, parts)

@@ -18,6 +18,7 @@ import trio
 from camshaft.actors.actor import Cut, Failure, guard
 from camshaft.actors.captured_output import CapturedOutput, spill_opener
 from camshaft.actors.errors import CommandRefused
+from camshaft.actors.exclusive import LEAVING_TEXT, Exclusives
 from camshaft.actors.ports.processes import ProcessCommand
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.shells import NoShell, find_shell, prefixed, without_session
@@ -34,6 +35,7 @@ SPILL_PREFIX: Final = "camshaft-bash"
 
 END_S: Final = 5.0
 """For commands to be over when their session is left; a killed one is over at once."""
+LEFT_TEXT: Final = f"The command did not end within {END_S:g} s when its session was left; nothing was recorded."
 
 UNREAD_BYTES_MAX: Final = 64 * 1024 * 1024
 """Output of custom operations that waits to be kept; code that sends more without awaiting anything is told so."""
@@ -48,7 +50,12 @@ class UserBash:
     """The commands of one session that run, and those to come."""
 
     _parts: SeatParts
+    _exclusives: Exclusives
+    """Says whether the session is being left."""
     _running: dict[AbortSignal, trio.Event] = attrs.field(factory=dict)
+
+    _left: set[AbortSignal] = attrs.field(factory=set)
+    """Those that did not end when their session was left."""
 
     @property
     def is_running(self) -> bool:
@@ -57,14 +64,19 @@ class UserBash:
 
     async def run(self, command: str, *, exclude_from_context: bool = False, command_id: str | None = None) -> UserBashOutput:
         """Runs a command to its end or its abort, and records it. Raises UserBashFailed: nothing is recorded then (UB-5)."""
+        if self._exclusives.is_leaving:
+            raise UserBashFailed(LEAVING_TEXT)
         signal, over = AbortSignal(self._parts.ground.limits.abort_grace_s), trio.Event()
         self._running[signal] = over
         try:
             output = await self._output(command, exclude_from_context, signal, command_id)
+            if signal in self._left:
+                raise UserBashFailed(LEFT_TEXT)
             self._record(command, output, exclude_from_context)
             return output
         finally:
             del self._running[signal]
+            self._left.discard(signal)
             over.set()
 
     def abort(self) -> None:
@@ -79,6 +91,7 @@ class UserBash:
                 signal, over = next(iter(self._running.items()))
                 signal.force()
                 await over.wait()
+        self._left.update(self._running)
 
     def record(self, message: BashExecutionMessage) -> None:
         """Stores the result of a command; held to the end of the run while one is active (LOOP-35)."""
