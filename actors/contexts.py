@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from camshaft.actors.generation import Checked, OnlyInCommands
-from camshaft.actors.misuse import meant
+from camshaft.actors.misuse import meant, require_task
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.runtime import Runtime
@@ -175,8 +175,11 @@ class ExtensionContext:
     def start_task(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Runs `await function(*arguments)` beside everything else, until it ends or the extensions are replaced (EXT-23).
 
-        It is cancelled after `session_shutdown`; a crash is reported with the event `task` (ERR-8). Raises TooManyTasks.
+        It is cancelled after `session_shutdown`; a crash is reported with the event `task` (ERR-8).
+
+        Raises TooManyTasks, and ExtensionMisuse for what cannot be called so: give the function, not its result.
         """
+        require_task(function, arguments)
         self._live.start_task(self._extension, function, arguments)
 
     def open_child(self, options: "ChildOptions | None" = None, *, signal: Signal | None = None) -> "ChildBlock":
@@ -195,6 +198,8 @@ class ExtensionContext:
         def __getattr__(self, name: str) -> Any:
             if name in _COMMAND_ONLY:
                 raise OnlyInCommands(name)
+            if name in OF_THE_API:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it is api.{name}, of what setup(api) gets")
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{meant(name, dir(type(self)))}")
 
 
@@ -202,6 +207,17 @@ _COMMAND_ONLY: Final = frozenset(
     {"fork", "get_system_prompt_options", "navigate_tree", "new_session", "reload", "switch_session", "wait_for_idle"}
 )
 """Members that wait for the run, or tear down what waits for the caller (CTXT-9)."""
+
+
+OF_THE_API: Final = frozenset(
+    {
+        *("append_entry", "events", "exec", "get_active_tools", "get_all_tools", "get_commands", "get_flag", "get_mcp_servers"),
+        *("get_session_name", "get_settings", "get_thinking_level", "on", "send_message", "send_user_message", "set_active_tools"),
+        *("set_label", "set_model", "set_session_name", "set_thinking_level"),
+        *("register_command", "register_flag", "register_provider", "register_tool"),
+    }
+)
+"""What is looked for here, and is of the other face."""
 
 
 @attrs.define(eq=False)

@@ -7,17 +7,18 @@ What a registration has to be is said in `registering.py` and `tool_registration
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import attrs
 
 from camshaft.actors import registering
 from camshaft.actors.bus import Bus
 from camshaft.actors.config_provider import ProviderConfig
+from camshaft.actors.contexts import CommandContext
 from camshaft.actors.event_signatures import On
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.generation import Generation
-from camshaft.actors.misuse import ExtensionMisuse
+from camshaft.actors.misuse import ExtensionMisuse, meant, require_text
 from camshaft.actors.programs import OUTPUT_BYTES_MAX, ExecResult, run_program
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import DEFAULT_MESSAGE_TYPES, Extension, FlagType
@@ -82,7 +83,7 @@ class ExtensionAPI:
         """
         return self._on
 
-    def _on(self, event: str, handler: Callable[..., Any], /, *, fail_closed: bool = False) -> Callable[[], None]:
+    def _on(self, event: str, handler: Any = None, /, *, fail_closed: bool = False) -> Callable[[], None]:
         extension = self.checked()
         registered = registering.handler(event, handler, fail_closed)
         extension.handlers = (*extension.handlers, registered)
@@ -234,8 +235,9 @@ class ExtensionAPI:
     def append_entry(self, custom_type: str, data: Json = NOT_GIVEN) -> str:
         """Appends a `custom` entry, which no model sees, and returns its id. Raises NotJson for data that is not JSON.
 
-        Without `data` the entry has none; None is stored as null (MSG-3).
+        Without `data` the entry has none; None is stored as null (MSG-3). Raises ExtensionMisuse for a type that is no text.
         """
+        require_text(custom_type, "the custom_type of an entry")
         if data is NOT_GIVEN:
             return self._acting().append_entry(custom_type, None)
         null = FrozenDict(data=None) if data is None else EMPTY
@@ -333,6 +335,13 @@ class ExtensionAPI:
         runtime = self._bound()
         self.host.standing(self._extension).count()
         return runtime
+
+    if not TYPE_CHECKING:  # An editor shall tell of a name that does not exist.
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_") and hasattr(CommandContext, name):
+                raise AttributeError(f"the API has no {name!r}; it is ctx.{name}, of the context that handlers, tools and commands get")
+            raise AttributeError(f"the API has no {name!r}{meant(name, dir(type(self)))}")
 
     def _rebuild(self) -> None:
         if self.host.runtime is not None:

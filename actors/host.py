@@ -174,7 +174,15 @@ from camshaft.kernel.events import (
 )
 from camshaft.kernel.session_events import UserBashOutput
 from camshaft.kernel.session_summary import SessionHead, SessionItem
-from camshaft.kernel.settings import InvalidSetting, Settings, read_settings
+from camshaft.kernel.settings import (
+    BranchSummarySettings,
+    CompactionSettings,
+    ImageSettings,
+    InvalidSetting,
+    RetrySettings,
+    Settings,
+    read_settings,
+)
 from camshaft.kernel.settings_merge import ResourceLists, effective_settings
 from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
@@ -191,6 +199,7 @@ __all__ = [
     "AutoRetryStart",
     "BUSY_TEXT",
     "BoundShortcuts",
+    "BranchSummarySettings",
     "BuildProvider",
     "BuildRequest",
     "BuiltinExtension",
@@ -201,6 +210,7 @@ __all__ = [
     "CompactionEnd",
     "CompactionFailed",
     "CompactionResult",
+    "CompactionSettings",
     "CompactionStart",
     "Completion",
     "DefaultTrust",
@@ -222,6 +232,7 @@ __all__ = [
     "FoundContext",
     "FoundSession",
     "GivenTexts",
+    "ImageSettings",
     "InlineExtension",
     "InstalledExtension",
     "InvalidOptions",
@@ -268,6 +279,7 @@ __all__ = [
     "ResourceLists",
     "ResourcePlaces",
     "Resources",
+    "RetrySettings",
     "ScopedModel",
     "ScreenPort",
     "Seat",

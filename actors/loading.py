@@ -57,7 +57,7 @@ class BuiltinExtension:
 
 @attrs.frozen(kw_only=True)
 class ExtensionFile:
-    """An extension that was found in a file."""
+    """An extension that was found in a file, made by `discover_extensions`; to name a file yourself take ExtensionSource."""
 
     path: str
     """For reports: the file, or the folder that is a package."""

@@ -2,7 +2,7 @@
 
 import difflib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from camshaft.actors.errors import CamshaftError
 
@@ -36,6 +36,17 @@ def require_takes(function: object, what: str, *arguments: str) -> None:
     except TypeError:
         given = ", ".join(arguments)
         raise ExtensionMisuse(f"{what} takes {_shown(signature)}; it is called with ({given}), so it must take that") from None
+
+
+def require_task(function: object, arguments: Sequence[object]) -> None:
+    """Raises ExtensionMisuse if `function` cannot be called with these arguments; a coroutine is ended, and named."""
+    if inspect.iscoroutine(function):
+        function.close()  # Python would warn that it was never awaited.
+        name = function.__name__
+        raise ExtensionMisuse(
+            f"start_task was given the result of {name}(...); give the function, then its arguments: start_task({name}, ...)"
+        )
+    require_takes(function, "the function of start_task", *[repr(each) for each in arguments])
 
 
 def _shown(signature: inspect.Signature) -> str:

@@ -33,7 +33,7 @@ from camshaft.actors.signal import ABORT_GRACE_S
 from camshaft.actors.ui_port import UiPort, WatchedUi
 from camshaft.kernel.models import THINKING_LEVELS
 from camshaft.kernel.prompt import ContextFile
-from camshaft.kernel.settings import Settings
+from camshaft.kernel.settings import BranchSummarySettings, CompactionSettings, ImageSettings, RetrySettings, Settings
 from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
 from camshaft.kernel.tools import ToolDefinition
@@ -222,6 +222,23 @@ def _each(is_right: Callable[[Any], bool], expected: str, *, or_none: bool = Fal
     return faults
 
 
+def _settings(name: str, value: Any) -> Iterator[str]:
+    if not isinstance(value, Settings):
+        yield f"{name} is {value!r}; expected Settings(...)"
+        return
+    for part, kind in _GROUPS.items():
+        given = getattr(value, part)
+        if not isinstance(given, kind):
+            yield f"{name}.{part} is {given!r}; expected {kind.__name__}(...)"
+
+
+_GROUPS: Final[Mapping[str, type]] = {
+    "retry": RetrySettings,
+    "compaction": CompactionSettings,
+    "branch_summary": BranchSummarySettings,
+    "images": ImageSettings,
+}
+"""The settings that are objects."""
 _is_folder: Final = _one(lambda value: not isinstance(value, str) or os.path.isdir(value), "the path of a folder that exists")
 _DIALOGS: Final = ("select", "confirm", "input", "editor")
 _PROVIDER: Final = ("name", "models", "configured", "stream")
@@ -233,7 +250,7 @@ CHECKS: Final[dict[str, Check]] = {
         lambda value: isinstance(value, NewSession | OpenSession | MemorySession),
         "NewSession(), OpenSession(path=...) or MemorySession()",
     ),
-    "settings": _one(lambda value: isinstance(value, Settings), "Settings(...)"),
+    "settings": _settings,
     "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
     "build_provider": _optional(callable, "a function that takes a BuildRequest"),
     "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),

@@ -47,6 +47,8 @@ def command(name: str, function: Callable[..., Any], description: str | None, co
     """A command with a name and a function (API-4)."""
     if not isinstance(name, str) or not name or not callable(function):
         raise ExtensionMisuse(f"a command needs a name and a handler, got {name!r} and {function!r}")
+    if name.startswith("/") or " " in name:
+        raise ExtensionMisuse(f"the name of a command is {name!r}; expected one without a slash in front and without spaces")
     require_takes(function, f"the handler of command {name!r}", "args", "ctx")
     if complete is not None:
         require_takes(complete, f"get_argument_completions of command {name!r}", "prefix")
@@ -72,6 +74,8 @@ def shortcut(key: str, function: Callable[..., Any], description: str | None) ->
 def flag(name: str, kind: FlagType, description: str | None, default: bool | str | None) -> Flag:
     """A flag whose default is of its type (API-6)."""
     require_text(name, "the name of a flag")
+    if name.startswith("-"):
+        raise ExtensionMisuse(f"the name of a flag is {name!r}; expected it without the dashes")
     if kind not in _FLAG_TYPES:
         raise ExtensionMisuse(f"type of flag {name!r} is {kind!r}; expected boolean or string")
     if default is not None and type(default) is not _FLAG_TYPES[kind]:

@@ -11,6 +11,7 @@ not load, a handler that failed, an answer of the script that was not asked for,
 finer work open a conversation yourself: `rehearse` uses the public faces only.
 """
 
+import inspect
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ import attrs
 import trio
 import trio.testing
 
-from camshaft.actors.api import Entry, text_of
+from camshaft.actors.api import BranchSummaryMessage, CompactionSummaryMessage, Entry, Message, text_of
 from camshaft.actors.host import (
     DialogOpened,
     Event,
@@ -52,7 +53,7 @@ class Played:
     """What a conversation left."""
 
     said: tuple[tuple[str, str], ...]
-    """Role and text of each message in context but the system prompt: `user`, `assistant`, `toolResult`, `custom`, …"""
+    """Role and text of each message in context but the system prompt: `user`, `assistant`, `custom`, …; of summaries what they say."""
     entries: tuple[Entry, ...]
     """The session, of all branches."""
     shown: tuple[str, ...]
@@ -87,7 +88,11 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
 
     Raises AssertionError if an extension does not load or, unless `allow_errors`, does something wrong, and if the
     model or the people were asked for more or less than was written down, or it takes longer than `limit_s`.
+    Raises TypeError for an argument that cannot be meant, such as one text where a list of them is expected.
     """
+    for name, given_list in (("prompts", prompts), ("answers", answers)):
+        if isinstance(given_list, str):
+            raise TypeError(f"{name} is {given_list!r}; expected a list: {name}=[{given_list!r}]")
     model = ScriptedProvider(chunked=False)
     model.set_responses(script)
     person = None if answers is None else _Person(answers=list(answers))
@@ -109,7 +114,10 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
                 for prompt in prompts:
                     await seat.prompt(prompt)
                 if scene is not None:
-                    await scene(seat)
+                    played_out = scene(seat)
+                    if not inspect.isawaitable(played_out):
+                        raise TypeError(f"scene returned {played_out!r}; expected a function that begins with `async def`")
+                    await played_out
                 await seat.wait_idle()
             _require_none([f"the conversation did not end within {limit_s:g} s"] if patience.cancelled_caught else [])
             return _played(seat, person, events, model)
@@ -123,7 +131,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
 
 
 def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model: ScriptedProvider) -> Played:
-    said = [(each.role or "", text_of(getattr(each, "content", ""))) for each in seat.context_messages if each.role != "system"]
+    said = [(each.role or "", _text(each)) for each in seat.context_messages if each.role != "system"]
     return Played(
         said=tuple(said),
         entries=seat.session.get_entries(),
@@ -135,9 +143,18 @@ def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model
     )
 
 
+def _text(message: Message) -> str:
+    """What stands in a message, whatever its kind calls it."""
+    if isinstance(message, CompactionSummaryMessage | BranchSummaryMessage):
+        return message.summary
+    return text_of(getattr(message, "content", ""))
+
+
 def _source(extension: Extension) -> ExtensionSource | InlineExtension:
     if callable(extension):
         return InlineExtension(name=getattr(extension, "__module__", "extension"), setup=extension)
+    if not isinstance(extension, str | Path):
+        raise TypeError(f"an extension is {extension!r}; expected its function `setup`, or the path of its file")
     return ExtensionSource(path=os.path.abspath(extension))
 
 

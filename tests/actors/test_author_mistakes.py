@@ -16,6 +16,8 @@ from typing import Any, Final
 import pytest
 import trio
 
+from camshaft.actors.api import CommandContext, ExtensionAPI
+from camshaft.actors.contexts import OF_THE_API
 from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.host import ExtensionMisuse, ExtensionSource, LoadError
 from camshaft.extensions_std.providers.scripted import assistant, tool_call
@@ -313,6 +315,25 @@ CALLS: dict[str, tuple[Any, str]] = {
         f"{TOOL}: annotations has no field 'read_only'; expected read_only_hint, destructive_hint, ",
     ),
     "a command without a name": (lambda api: api.register_command("", print), "a command needs a name and a handler, got '' and "),
+    "a handler left out": (lambda api: api.on("turn_end"), "the handler of 'turn_end' is None; expected a function"),
+    "a command with its slash": (
+        lambda api: api.register_command("/c", print),
+        "the name of a command is '/c'; expected one without a slash in front and without spaces",
+    ),
+    "a command of two words": (
+        lambda api: api.register_command("c d", print),
+        "the name of a command is 'c d'; expected one without a slash in front and without spaces",
+    ),
+    "a flag with its dashes": (
+        lambda api: api.register_flag("--f", type="string"),
+        "the name of a flag is '--f'; expected it without the dashes",
+    ),
+    "an entry without its type": (lambda api: api.append_entry({"n": 1}), "the custom_type of an entry is {'n': 1}; expected a text"),
+    "what the context has": (
+        lambda api: api.start_task(print),
+        "the API has no 'start_task'; it is ctx.start_task, of the context that handlers, tools and commands get",
+    ),
+    "a misspelt call": (lambda api: api.register_tol(print), "the API has no 'register_tol' (did you mean 'register_tool'"),
     "a command without a handler": (lambda api: api.register_command("c", None), "a command needs a name and a handler, got 'c' and None"),
     "a way that does not exist": (
         lambda api: api.send_message({"custom_type": "k"}, deliver_as="later"),
@@ -360,6 +381,11 @@ def test_a_call_that_cannot_be_meant_is_refused_where_it_is_written(name: str) -
     require_told("Calls of the API", name, said_[0])
 
 
+def test_what_the_context_says_is_of_the_api_is_there() -> None:
+    assert [name for name in OF_THE_API if not hasattr(ExtensionAPI, name)] == []
+    assert [name for name in OF_THE_API if hasattr(CommandContext, name)] == []
+
+
 # -- handlers ----------------------------------------------------------------------------
 
 
@@ -394,6 +420,21 @@ HANDLERS: dict[str, tuple[str, Any, str | None]] = {
     "ends the program": ("turn_end", lambda *_: sys.exit(3), "the extension called sys.exit(3); use ctx.shutdown() to "),
     "misspells a field": ("turn_end", lambda event, _ctx: event.tool_result, "'TurnEndEvent' object has no attribute 'tool_result' (did "),
     "changes an event": ("turn_end", changes, "can't set attribute"),
+    "asks the context for a call of the API": (
+        "turn_end",
+        lambda _event, ctx: ctx.send_message("x"),
+        "ExtensionContext has no attribute 'send_message'; it is api.send_message, of what setup(api) gets",
+    ),
+    "starts a task by calling it": (
+        "turn_end",
+        lambda _event, ctx: ctx.start_task(raises_later()),
+        "start_task was given the result of raises_later(...); give the function, then its arguments: start_task(raises_later, ...)",
+    ),
+    "starts a task that takes less": (
+        "turn_end",
+        lambda _event, ctx: ctx.start_task(takes_one, 1, 2),
+        "the function of start_task takes (event); it is called with (1, 2), so it must take that",
+    ),
     "waits on asyncio": ("turn_end", waits_elsewhere, "no running event loop (this runs on Trio, not on asyncio: "),
     "returns a text": ("turn_end", giving("go on"), "turn_end handler returned str: "),
     "returns a truth value": ("input", giving(True), "input handler returned bool: "),

@@ -75,6 +75,21 @@ def test_an_option_that_cannot_be_meant_is_refused_with_its_name_its_value_and_w
     assert text in refused(**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        ("retry", "RetrySettings"),
+        ("compaction", "CompactionSettings"),
+        ("branch_summary", "BranchSummarySettings"),
+        ("images", "ImageSettings"),
+    ],
+)
+def test_a_group_of_settings_is_an_object_of_its_class(group: str, kind: str) -> None:
+    given: dict[str, Any] = {group: {"enabled": False}}
+
+    assert f"settings.{group} is {{'enabled': False}}; expected {kind}(...)" in refused(settings=Settings(**given))
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     told = refused(tools="read", durability="always", cwd=__file__)
 

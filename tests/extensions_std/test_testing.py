@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 import trio
 
-from camshaft.actors.api import MessageEntry
-from camshaft.actors.host import Seat
+from camshaft.actors.api import (
+    ExtensionAPI,
+    MessageEntry,
+    SessionBeforeCompactEvent,
+    SessionBeforeCompactResult,
+    SuppliedCompaction,
+)
+from camshaft.actors.host import CompactionSettings, Seat, Settings
 from camshaft.extensions_std.providers.scripted import Hang, assistant, tool_call
 from camshaft.extensions_std.testing import rehearse
 
@@ -72,6 +78,38 @@ def test_a_scene_comes_after_the_prompts_and_a_clock_that_jumps_takes_no_time() 
     played = rehearse(nothing, script=[assistant("1"), assistant("2")], prompts=["One"], scene=scene, jumping=True, limit_s=7200)
 
     assert played.said == (("user", "One"), ("assistant", "1"), ("user", "Two"), ("assistant", "2"))
+
+
+def test_a_summary_is_told_with_what_it_says() -> None:
+    def compacting(api: ExtensionAPI) -> None:
+        api.on("session_before_compact", minutes)
+
+    def minutes(event: SessionBeforeCompactEvent, _ctx: Any) -> SessionBeforeCompactResult:
+        kept = event.preparation.first_kept_entry_id
+        return SessionBeforeCompactResult(compaction=SuppliedCompaction(summary="Greetings.", first_kept_entry_id=kept, tokens_before=9))
+
+    async def scene(seat: Seat) -> None:
+        await seat.compact()
+
+    settings = Settings(compaction=CompactionSettings(keep_recent_tokens=1))
+    played = rehearse(compacting, script=[assistant("1"), assistant("2")], prompts=["One", "Two"], scene=scene, settings=settings)
+
+    assert played.said[0] == ("compactionSummary", "Greetings.")
+
+
+@pytest.mark.parametrize(
+    ("extension", "given", "text"),
+    [
+        (nothing, {"prompts": "hi"}, "prompts is 'hi'; expected a list: prompts=['hi']"),
+        (nothing, {"answers": "yes"}, "answers is 'yes'; expected a list: answers=['yes']"),
+        (nothing, {"scene": lambda _seat: None}, "scene returned None; expected a function that begins with `async def`"),
+        (re, {}, "expected its function `setup`, or the path of its file"),
+    ],
+    ids=["one prompt", "one answer", "sync scene", "module"],
+)
+def test_an_argument_that_cannot_be_meant_is_refused(extension: Any, given: dict[str, Any], text: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(text)):
+        rehearse(extension, **given)
 
 
 def test_errors_can_be_what_is_tested() -> None:
