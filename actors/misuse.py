@@ -27,6 +27,8 @@ def require_takes(function: object, what: str, *arguments: str) -> None:
     """Raises ExtensionMisuse if `function` is none, or one that cannot be called with so many arguments by position."""
     if not callable(function):
         raise ExtensionMisuse(f"{what} is {function!r}; expected a function")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise ExtensionMisuse(f"{what} contains a yield, so calling it runs nothing of it; return the answer instead")
     try:
         signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):

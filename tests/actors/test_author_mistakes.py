@@ -191,6 +191,10 @@ CALLS: dict[str, tuple[Any, str]] = {
         "there is no event 'turn_ended' (did you mean 'turn_end'?); the events are project_trust, ",
     ),
     "a handler that is none": (lambda api: api.on("turn_end", None), "the handler of 'turn_end' is None; expected a function"),
+    "a handler that yields": (
+        lambda api: api.on("turn_end", takes_and_yields),
+        "the handler of 'turn_end' contains a yield, so calling it runs nothing of it; return the answer instead",
+    ),
     "a handler without the context": (
         lambda api: api.on("turn_end", takes_one),
         "the handler of 'turn_end' takes (event); it is called with (event, ctx), so it must take that",
@@ -400,6 +404,10 @@ async def raises_later(*_: Any) -> Any:
 
 async def waits_elsewhere(*_: Any) -> None:
     await asyncio.get_running_loop().run_in_executor(None, print)
+
+
+async def takes_and_yields(event: Any, _ctx: Any) -> Any:
+    yield event
 
 
 def takes_one(event: Any) -> None:

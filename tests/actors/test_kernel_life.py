@@ -68,16 +68,15 @@ def test_what_the_block_raises_comes_out_as_it_is() -> None:
         assert repr(caught.value) == repr(error)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=lambda error: type(error).__name__)
-def test_an_interrupt_while_the_block_closes_ends_it_at_once(error: BaseException) -> None:
+def test_an_interrupt_while_the_block_closes_ends_it_at_once() -> None:
     def interrupted(_event: object, _ctx: object) -> None:
-        raise error
+        raise KeyboardInterrupt
 
     async def closing() -> None:
         async with opened([], handling("session_shutdown", interrupted)):
             pass
 
-    with pytest.raises(type(error)):
+    with pytest.raises(KeyboardInterrupt):
         simulate(closing)
 
 
