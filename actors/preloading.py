@@ -60,6 +60,11 @@ class Preloaded:
         """The flags by name; of two extensions with one flag the last says its type (EXT-30)."""
         return {name: flag for extension in self._host.extensions for name, flag in extension.flags.items()}
 
+    @property
+    def registers_providers(self) -> bool:
+        """Whether extensions registered providers or virtual models: the conversation serves them, in the end, besides its host's."""
+        return self._host.registry.is_awaited
+
     async def ask_trust(self, cwd: str) -> TrustAnswer | None:
         """What the `project_trust` handlers say about a folder: the first yes or no; None if none says either (EXT-63)."""
         event = ProjectTrustEvent(cwd=cwd)

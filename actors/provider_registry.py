@@ -65,6 +65,11 @@ class ProviderRegistry:
         """In the order of registration."""
         return tuple(self._virtual.values())
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether something waits for `begin`, so that more will be served than the host brings."""
+        return any([not each.extension.failed for each in self._waiting or ()])
+
     def when_changed(self, changed: Callable[[], None]) -> None:
         """Whom to tell of later changes."""
         self._changed = changed

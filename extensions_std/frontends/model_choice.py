@@ -40,6 +40,15 @@ def choose(providers: Sequence[Provider], text: str, provider: str | None, *, wi
     return _custom(providers, pool, text, provider)
 
 
+def named(text: str, provider: str | None, *, with_level: bool = True) -> tuple[str, str | None]:
+    """Reference and level as they are written; for a model that nobody knows before the conversation is open."""
+    pattern, _, level = text.rpartition(":")
+    has_level = with_level and pattern != "" and level in THINKING_LEVELS
+    id = pattern if has_level else text
+    is_whole = provider is None or id.lower().startswith(f"{provider.lower()}/")
+    return id if is_whole else f"{provider}/{id}", level if has_level else None
+
+
 def _pool(providers: Sequence[Provider], name: str | None) -> list[Provider]:
     if name is None:
         return list(providers)

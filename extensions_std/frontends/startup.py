@@ -94,6 +94,7 @@ class Startup:
         if report_loading(loaded.load_errors, loaded.load_warnings):
             raise StartupFailed
         start, prompts = self._prompts({name: flag.type for name, flag in loaded.flags.items()})
+        start = attrs.evolve(start, registers_providers=loaded.registers_providers)
         try:
             options = options_of(start)
             options = attrs.evolve(options, session=await sessions.made(start.chosen, start.world))
@@ -264,6 +265,8 @@ class Start:
     """The session; it may run in another directory (CLI-9)."""
     found: SettingsFiles
     """The settings of that directory; `is_trusted` is decided as far as that goes without asking anybody."""
+    registers_providers: bool = False
+    """Whether extensions do: then a model that is not known yet may be one of theirs, and is looked for when they serve it (SDK-6)."""
 
 
 def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
@@ -296,7 +299,7 @@ def options_of(start: Start) -> OpenOptions:
     agent_dir = agent_dir_of(world.environment)
     limits = ProviderSettings(limits=limits_of(found.effective))
     providers: tuple[Provider, ...] = load_providers(agent_dir, world.environment, world, limits, _warn)
-    providers, model = _model(arguments, providers)
+    providers, model, level = _model(start, providers)
     settings = found.settings
     shell = ShellOptions(shell_path=settings.shell_path, command_prefix=settings.shell_command_prefix)
     resources = discover(_places(start))
@@ -323,8 +326,8 @@ def options_of(start: Start) -> OpenOptions:
         skills=resources.skills,
         templates=resources.templates,
         project_trusted=found.is_trusted,
-        model=None if model is None else model.model.reference,
-        thinking_level=arguments.thinking or (None if model is None else model.level),
+        model=model,
+        thinking_level=arguments.thinking or level,
         override_cwd=chosen.override_cwd,
         mode=_mode(arguments),
     )
@@ -355,19 +358,23 @@ def _path_of(written: str, here: str) -> str:
     return written if written.startswith("~") else os.path.join(here, written)
 
 
-def _model(arguments: Arguments, providers: Sequence[Provider]) -> tuple[tuple[Provider, ...], model_choice.ModelChoice | None]:
-    """The model that was asked for, and the providers with it in their lists."""
+def _model(start: Start, providers: Sequence[Provider]) -> tuple[tuple[Provider, ...], str | None, str | None]:
+    """The providers with the model that was asked for in their lists, its reference, and a level that was named with it."""
+    arguments, with_level = start.arguments, start.arguments.thinking is None
     if arguments.model is None:
-        return tuple(providers), None
+        return tuple(providers), None, None
     try:
-        choice = model_choice.choose(providers, arguments.model, arguments.provider, with_level=arguments.thinking is None)
+        choice = model_choice.choose(providers, arguments.model, arguments.provider, with_level=with_level)
     except model_choice.ModelNotFound as error:
-        raise StartupFailed(str(error)) from None
+        if not start.registers_providers:
+            raise StartupFailed(str(error)) from None
+        return tuple(providers), *model_choice.named(arguments.model, arguments.provider, with_level=with_level)
     if choice.warning is not None:
         _warn(choice.warning)
     if not choice.is_custom:
-        return tuple(providers), choice
-    return tuple([_with(each, choice) if each.name == choice.model.provider else each for each in providers]), choice
+        return tuple(providers), choice.model.reference, choice.level
+    known = tuple([_with(each, choice) if each.name == choice.model.provider else each for each in providers])
+    return known, choice.model.reference, choice.level
 
 
 def _with(provider: Any, choice: model_choice.ModelChoice) -> Provider:

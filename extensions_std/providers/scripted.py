@@ -45,6 +45,7 @@ from camshaft.actors.api import (
     ToolCallDelta,
     Usage,
     freeze,
+    text_of,
 )
 from camshaft.extensions_std.providers.scripted_records import (
     CHARS_PER_TOKEN,
@@ -190,7 +191,7 @@ class ScriptedProvider:
         """Raises AssertionError if a step was not taken, or a request found none."""
         faults = []
         if self._steps:
-            faults.append(f"{len(self._steps)} scripted responses were not requested, the next is {self._steps[0]!r}")
+            faults.append(f"{len(self._steps)} scripted responses were not requested, the next is {_shown(self._steps[0])}")
         if self.state.unexpected_count:
             faults.append(f"{self.state.unexpected_count} of {self.state.call_count} requests found no scripted response")
         if faults:
@@ -388,3 +389,9 @@ class _Play:
 async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
     await wait()
     scope.cancel()
+
+
+def _shown(step: Step) -> str:
+    """A step in an error: the text of an answer that has one, else everything."""
+    text = text_of(step.content) if isinstance(step, AssistantMessage) else ""
+    return f"assistant({text!r})" if text else repr(step)

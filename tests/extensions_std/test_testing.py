@@ -123,7 +123,7 @@ def test_errors_can_be_what_is_tested() -> None:
     [
         ("gone.py", {}, "gone.py: Extension path does not exist: "),
         (failing, {"script": [assistant("hi")], "prompts": ["hi"]}, "bad [ValueError, in turn_end, "),
-        (nothing, {"script": [assistant("hi")]}, "1 scripted responses were not requested"),
+        (nothing, {"script": [assistant("hi")]}, "1 scripted responses were not requested, the next is assistant('hi')"),
         (nothing, {"prompts": ["hi"]}, "1 of 1 requests found no scripted response"),
         (asking, {"prompts": ["/ask"], "answers": ["a"]}, "no answer was written down for the confirm 'Sure?' of <inline:"),
         (asking, {"prompts": ["/ask"], "answers": ["a", "b", None, None]}, "answer 'b' does not fit the confirm 'Sure?' of <inline:"),

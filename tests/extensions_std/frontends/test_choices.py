@@ -170,6 +170,22 @@ def test_with_a_level_of_its_own_a_suffix_belongs_to_the_id() -> None:
     assert model_choice.choose(_catalogue(), "new:high", "one", with_level=False).model.id == "new:high"
 
 
+@pytest.mark.parametrize(
+    ("text", "provider", "with_level", "meant"),
+    [
+        ("own/m", None, True, ("own/m", None)),
+        ("m:high", "own", True, ("own/m", "high")),
+        ("own/m:high", "own", False, ("own/m:high", None)),
+        ("m:free", None, True, ("m:free", None)),
+        (":high", None, True, (":high", None)),
+    ],
+)
+def test_a_model_that_is_not_known_yet_is_taken_as_it_is_written(
+    text: str, provider: str | None, with_level: bool, meant: tuple[str, str | None]
+) -> None:
+    assert model_choice.named(text, provider, with_level=with_level) == meant
+
+
 # -- settings ----------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ Extensions here tell on standard error that they were set up, and what their fla
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,15 @@ def setup(api):
         return {{"trusted": {answer!r}, "remember": True}}
 
     api.on("project_trust", decide)
+"""
+
+SERVES = """
+from camshaft.extensions_std.providers.scripted import ScriptedProvider, assistant
+
+def setup(api):
+    model = ScriptedProvider(name="own", api="own")
+    model.set_responses([lambda request: assistant(f"I am {request.model.reference}")])
+    api.register_provider(model)
 """
 
 
@@ -188,3 +198,23 @@ async def test_help_without_extensions_says_nothing_of_flags(where: Place) -> No
 
     assert (ended.code, ended.err) == (0, "")
     assert "Flags of extensions" not in ended.out
+
+
+@pytest.mark.rule("SDK-6", "CLI-12")
+@pytest.mark.parametrize("words", [("--model", "own/faux-1"), ("--model", "faux-1"), ("--provider", "own", "--model", "faux-1")])
+async def test_a_model_of_an_extension_is_chosen_like_any_other(where: Place, words: tuple[str, ...]) -> None:
+    where.write(".camshaft/extensions/s.py", SERVES)
+
+    async with serving(where) as server:
+        ended = await camshaft(where, *words, "hi")
+
+    assert (ended.code, ended.out, server.requests) == (0, "I am own/faux-1\n", [])
+
+
+async def test_a_model_that_no_extension_has_ends_the_start_with_those_that_there_are(where: Place) -> None:
+    where.write(".camshaft/extensions/s.py", SERVES)
+
+    ended = await camshaft(where, "--model", "own/gone", "hi")
+
+    assert (ended.code, ended.out, where.session_files()) == (1, "", [])
+    assert re.fullmatch("Error: no model 'own/gone'; the models are: .*, own/faux-1\n", ended.err)
