@@ -74,7 +74,7 @@ class ChildOutcome:
     error: str | None = None
     """What went wrong, of an answer that failed."""
     usage: Usage
-    """Everything the child has used so far, tools and summaries included."""
+    """Everything the child has used so far, tools and summaries included; the parent counts it if a tool gives `ToolResult(usage=...)`."""
 
 
 class Opener(Protocol):

@@ -66,7 +66,7 @@ class ExtensionContext:
 
     @property
     def ui(self) -> ExtensionUi:
-        """Dialogs, notifications, status lines and widgets; without a UI each call gives its fallback (UI-2)."""
+        """An `ExtensionUi`: dialogs, notifications, status lines and widgets; without a UI each call gives its fallback (UI-2)."""
         return ExtensionUi(self._live.desk, self._generation, self._extension)
 
     @property
@@ -76,12 +76,12 @@ class ExtensionContext:
 
     @property
     def session(self) -> SessionView:
-        """The session, to read."""
+        """The session, to read: a `SessionView`."""
         return SessionView(self._live, self._generation)
 
     @property
     def model_registry(self) -> ModelRegistry:
-        """The models there are, and which can be used."""
+        """The models there are, and which can be used: a `ModelRegistry`."""
         self._generation.check()
         return ModelRegistry(lambda: self._live.providers)
 

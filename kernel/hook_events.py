@@ -20,7 +20,9 @@ class SessionStartEvent:
 
     type: ClassVar[str] = "session_start"
     reason: str
+    """`startup`, `reload`, `new`, `resume` (also by an import) or `fork` (also by a clone)."""
     previous_session_file: str | None = None
+    """The session that was left for this one; None at the start, after a reload, and for one in memory."""
 
 
 @attrs.frozen(kw_only=True)
@@ -29,7 +31,9 @@ class SessionShutdownEvent:
 
     type: ClassVar[str] = "session_shutdown"
     reason: str
+    """`quit`, `reload`, `new`, `resume` (also by an import) or `fork` (also by a clone)."""
     target_session_file: str | None = None
+    """The session that is gone to; None at the end, before a reload, and for one in memory."""
 
 
 @attrs.frozen(kw_only=True)
