@@ -35,6 +35,8 @@ class Flight:
     run_id: str
     loop: AgentLoop
     done: trio.Event = attrs.field(factory=trio.Event)
+    changed: trio.Event = attrs.field(factory=trio.Event)
+    """Set when it is done or another run begins inside it; then there is another one of these to wait for."""
     error: Exception | None = None
 
 
@@ -94,6 +96,9 @@ class Flights:
             compactions=self.compactions,
         )
         outer, self.current = self.current, Flight(run_id, loop)
+        if outer is not None:
+            outer.changed.set()
+            outer.changed = trio.Event()
         parts.nursery.start_soon(self._fly, self.current, outer)
         return Receipt(disposition="started", input_id=item.input_id, entry_id=item.entry_id, run_id=run_id, flight=self.current)
 
@@ -108,6 +113,7 @@ class Flights:
             if self.current is flight:
                 self.current = outer if outer is not None and not outer.done.is_set() else None
             flight.done.set()
+            flight.changed.set()
 
     def _close_crashed(self, error: Exception) -> bool:
         """The loop crashed: once more from `settling`, so that the run ends in order; then no more."""

@@ -54,6 +54,8 @@ class Prompts:
     require_open: Callable[[], None]
     expansion: Expansion
     deferred: deque[Callable[[], Awaitable[Any]]] = attrs.field(factory=deque)
+    held: int = 0
+    """How many wait for the session to be idle, to be served before what is deferred."""
     """What waits until `agent_settled` was dispatched, in order (LOOP-42)."""
 
     async def accept(self, given: Given) -> Receipt:

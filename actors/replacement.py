@@ -164,10 +164,13 @@ class Replacement:
 
     @asynccontextmanager
     async def _claimed(self, wish: Operation, what: str) -> AsyncIterator[None]:
-        """One at a time. Waits for `agent_settled` to be over; whoever asks from there would wait for its own end."""
+        """One at a time. Waits for `agent_settled` to be over, not for the runs that follow.
+
+        Whoever asks from `agent_settled` would wait for its own end.
+        """
         self._require_free(what)
         while (flight := self._cell.flights.current) is not None and admit(wish, self._parts.state.live.activity) is Verdict.DEFER:
-            await flight.done.wait()
+            await flight.changed.wait()
             self._require_free(what)
         self._is_claimed, self._count = True, self._count + 1
         self.change.operation = f"session replacement {self._count}"

@@ -569,7 +569,7 @@ class Seat:
     @property
     def has_deferred(self) -> bool:
         """Whether prompts wait for the end of `agent_settled` (LOOP-42)."""
-        return bool(self._cell.prompts.deferred)
+        return bool(self._cell.prompts.deferred) and not self._cell.prompts.held
 
     async def run_deferred(self) -> None:
         """Runs the next deferred prompt as a whole run; a failure is reported."""

@@ -88,18 +88,38 @@ class TreeMoves:
     # -- manual compaction ---------------------------------------------------------------
 
     async def compact(self, instructions: str | None) -> CompactionResult:
-        """Ends the run, if any, then compacts (RTY-34).
+        """Ends the run, if any, then compacts (RTY-34). Prompts that wait for the end of the run have their turn afterwards.
 
         Raises CompactionFailed with the reason, StorageError if the log refused, SelfWait from inside a run.
         """
-        await self._end_run()
-        self._prompts.require_open()
-        with self._flights.exclusives.claimed() as signal:
-            outcome = await self._flights.compactions.perform(Job(reason="manual", instructions=instructions, signal=signal))
+        self._prompts.held += 1
+        try:
+            await self._end_run()
+            self._prompts.require_open()
+            with self._flights.exclusives.claimed() as signal:
+                outcome = await self._flights.compactions.perform(Job(reason="manual", instructions=instructions, signal=signal))
+        finally:
+            self._prompts.held -= 1
+            if self._prompts.deferred:
+                self._parts.nursery.start_soon(self._run_held)
         if isinstance(outcome, CompactionResult):
             return outcome
         stopped = outcome or Stopped()
         raise stopped.error or CompactionFailed(stopped.text or CANCELLED_TEXT)
+
+    async def _run_held(self) -> None:
+        """Runs what was deferred meanwhile, unless a run that ends takes it; nobody waits for it."""
+        with apart():
+            while self._prompts.deferred and not self._prompts.held:
+                flight, exclusives = self._flights.current, self._flights.exclusives
+                if flight is not None:
+                    await flight.done.wait()
+                elif exclusives.current is not None:
+                    await exclusives.wait("a prompt")
+                else:
+                    outcome = await guard(self._prompts.deferred.popleft())
+                    if isinstance(outcome, Failure):
+                        self._parts.host.report_failure("<runtime>", "send_user_message", outcome)
 
     async def _end_run(self) -> None:
         while (verdict := admit(Operation.COMPACT, self._parts.state.live.activity)) is not Verdict.NOW:
@@ -108,7 +128,7 @@ class TreeMoves:
                 raise CompactionFailed(COMPACTING_TEXT)
             refuse_self_wait(f"run {flight.run_id}", "compact()")
             self._flights.request_abort()
-            await flight.done.wait()
+            await flight.changed.wait()
 
     def request_compaction(
         self, instructions: str | None, on_complete: Callable[[CompactionResult], Any] | None, on_error: Callable[[Exception], Any] | None

@@ -47,33 +47,72 @@ class Elsewhere:
 # -- nothing new begins -----------------------------------------------------------------
 
 
-@pytest.mark.rule("EXT-42")
-def test_an_extension_that_always_goes_on_does_not_keep_a_session_from_being_left() -> None:
-    async def works(*_: Any) -> Any:
-        await trio.sleep(10)
-        return {"content": [{"type": "text", "text": "worked"}]}
+async def works(*_: Any) -> Any:
+    """A tool that takes ten seconds."""
+    await trio.sleep(10)
+    return {"content": [{"type": "text", "text": "worked"}]}
 
-    asked: list[int] = []
 
-    def forever(api: Any) -> None:
-        def again(*_: Any) -> None:
-            asked.append(1)
-            api.send_user_message("go on")
+@attrs.define
+class Forever:
+    """An extension that goes on after every run."""
+
+    asked: int = 0
+
+    def setup(self, api: Any) -> None:
+        async def again(*_: Any) -> None:
+            self.asked += 1
+            api.send_user_message(f"go on {self.asked}")
+            await trio.sleep(2)
 
         api.on("agent_settled", again)
 
+
+def working() -> list[Any]:
+    return [step for number in range(50) for step in (assistant(tool_call("work", id=f"c{number}")), assistant("done"))]
+
+
+@pytest.mark.rule("EXT-42")
+@pytest.mark.parametrize("moment", ["working", "settling"])
+def test_an_extension_that_always_goes_on_does_not_keep_a_session_from_being_left(moment: str) -> None:
+    forever = Forever()
+
     async def act() -> None:
-        script = [step for number in range(50) for step in (assistant(tool_call("work", id=f"c{number}")), assistant("done"))]
-        async with opened(script, forever, tools=[tool(works)], **sessions(FOLDER)) as running:
+        async with opened(working(), forever.setup, tools=[tool(works)], **sessions(FOLDER)) as running:
             await running.seat.submit("go")
-            await trio.sleep(12)
-            assert len(asked) == 1, "the second run works"
+            await trio.sleep(14 if moment == "working" else 11)
+            assert forever.asked == 1
             began = trio.current_time()
             await running.seat.new_session()
 
-            assert trio.current_time() - began < 10
+            assert trio.current_time() - began < 15, "the tool has its grace, and that is all"
             assert said(running.seat.context_messages) == []
             assert [error for _, _, error in running.errors()] == [LEAVING_TEXT], "its author hears that the last one was refused"
+
+    simulate(act)
+
+
+@pytest.mark.rule("CMP-18", "LOOP-42")
+@pytest.mark.parametrize("moment", ["working", "settling"])
+def test_a_compaction_comes_before_what_an_extension_goes_on_with(moment: str) -> None:
+    forever = Forever()
+
+    async def act() -> None:
+        async with opened(working(), forever.setup, tools=[tool(works)], **sessions(FOLDER)) as running:
+            await running.seat.submit("go " * 100)
+            await trio.sleep(25 if moment == "working" else 23.5)
+            before = forever.asked
+            began = trio.current_time()
+            with pytest.raises(CommandRefused):  # there is too little to compact; what counts is when that is known
+                await running.seat.compact()
+
+            assert trio.current_time() - began < 15, "the tool has its grace, and that is all"
+            assert forever.asked <= before + 1
+            await trio.sleep(5)
+            texts = [text for _, text in said(running.seat.context_messages)]
+            assert f"go on {forever.asked}" in texts, "it goes on afterwards"
+            assert running.errors() == []
+            await running.seat.close()
 
     simulate(act)
 
