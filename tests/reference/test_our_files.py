@@ -27,11 +27,11 @@ from tests.reference.process import Reference
 
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
-FILELESS: Final = "hooks-input-handled"
-"""The scenario in which no run starts, so that there is nothing to write."""
+FILELESS: Final = ("api-cycle-thinking", "api-event-bus", "hooks-input-handled")
+"""The scenarios in which no run starts, so that there is nothing to write (SES-55)."""
 REFUSED: Final = "session-not-a-session"
 """The scenario whose file is none."""
-WRITING: Final = [name for name in REQUIRED if name not in (FILELESS, REFUSED)]
+WRITING: Final = [name for name in REQUIRED if name not in (*FILELESS, REFUSED)]
 ANSWER: Final = AssistantMessage(
     content=(ThinkingBlock(thinking="hm"), TextBlock(text="Yes.")),
     api="faux",
@@ -44,10 +44,15 @@ ANSWER: Final = AssistantMessage(
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_the_file_of_a_scenario_goes_to_the_reference_and_back(name: str, reference: Reference, tmp_path: Path, agent_dir: str) -> None:
+def test_the_files_of_a_scenario_go_to_the_reference_and_back(name: str, reference: Reference, tmp_path: Path, agent_dir: str) -> None:
     with fresh_folders() as folders:
-        file = _file_of(name, folders)
-        there_and_back(file, reference, tmp_path, agent_dir)
+        files = _files_of(name, folders)
+        for number, file in enumerate(files):
+            copies = tmp_path / str(number)
+            copies.mkdir()
+            there_and_back(file, reference, copies, agent_dir)
+
+    assert files != []
 
 
 def test_a_file_that_we_refuse_is_refused_there_too(reference: Reference) -> None:
@@ -103,7 +108,11 @@ async def _store_all(file: Path, folder: Path) -> None:
         seat.set_thinking_level("off")
 
 
-def _file_of(name: str, folders: Folders) -> Path:
+def _files_of(name: str, folders: Folders) -> list[Path]:
     run_scenario_in(folders, scenario(name))
-    (file,) = folders.sessions.glob("*.jsonl")
+    return sorted(folders.sessions.glob("*.jsonl"))
+
+
+def _file_of(name: str, folders: Folders) -> Path:
+    (file,) = _files_of(name, folders)
     return file
