@@ -458,7 +458,6 @@ class AgentLoop:
     async def _bound_settle(self) -> On:
         """The fold of `agent_before_settle`, then what is held (BND-38). What `turn_end` asked for is over (BND-33)."""
         self._change(go=False)
-        self._change(go=False)
         if self._host.has("agent_before_settle"):
             subject = hook_merges.SettleSubject(proposal=boundary.begin("agent_before_settle", self._state), outcome=self.run.outcome)
             subject = await self._host.dispatch("agent_before_settle", subject)

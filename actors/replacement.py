@@ -104,9 +104,9 @@ class Replacement:
     async def import_session(self, path: str, *, cwd_override: str | None = None) -> Replaced:
         """Copies a session file beside this one's and goes on there (SES-85). Raises as `switch_session`."""
         path = _absolute(path)
-        around = self._surroundings
-        folder = os.path.dirname(self._parts.session.log.path or "") or around.folder
         async with self._claimed(Operation.REPLACE, "import_session()"):
+            around = self._surroundings
+            folder = os.path.dirname(self._parts.session.log.path or "") or around.folder
             target = os.path.join(folder, os.path.basename(path))
             if await self._refused("session_before_switch", SessionBeforeSwitchEvent(reason="resume", target_session_file=target)):
                 return Replaced(cancelled=True)

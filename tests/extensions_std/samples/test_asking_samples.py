@@ -10,7 +10,8 @@ from camshaft.extensions_std.providers.scripted import Fail, Step, assistant
 from camshaft.extensions_std.samples import handoff, qna, summarize
 from tests.actors.replacing import sessions
 from tests.actors.running import Running
-from tests.extensions_std.samples.with_and_without import Left, left, prompting, virtual_sleep, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import Left, left, virtual_sleep, without_and_with
 
 
 def notified(left: Left) -> list[tuple[str, str]]:

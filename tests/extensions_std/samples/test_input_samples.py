@@ -8,7 +8,8 @@ from camshaft.actors.host import WatchedUi
 from camshaft.extensions_std.providers.scripted import assistant, tool_call
 from camshaft.extensions_std.samples import inline_bash, input_transform, input_transform_streaming
 from tests.actors.running import Running, tool
-from tests.extensions_std.samples.with_and_without import at_rest, left, left_in_real_time, prompting, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import at_rest, left, left_in_real_time, without_and_with
 
 
 def test_a_quick_question_is_stored_with_the_wish_for_a_short_answer() -> None:

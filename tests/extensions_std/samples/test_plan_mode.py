@@ -10,7 +10,8 @@ from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std.providers.scripted import Step, assistant, tool_call
 from camshaft.extensions_std.samples import plan_mode
 from tests.actors.running import PATH, Running, tool
-from tests.extensions_std.samples.with_and_without import Left, at_rest, left, prompting, virtual_sleep, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import Left, at_rest, left, virtual_sleep, without_and_with
 
 
 async def work(*_: Any) -> Any:

@@ -7,7 +7,8 @@ from camshaft.extensions_std.providers.scripted import assistant
 from camshaft.extensions_std.samples import claude_rules, pirate, prompt_customizer
 from camshaft.extensions_std.tools import create_read_tool
 from tests.actors.extensions_on_disk import write
-from tests.extensions_std.samples.with_and_without import Left, left_in_real_time, prompting, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import Left, left_in_real_time, without_and_with
 
 
 def test_the_manner_counts_for_the_runs_between_two_commands() -> None:

@@ -8,7 +8,8 @@ from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std.providers.scripted import Step, assistant, tool_call
 from camshaft.extensions_std.samples import todo
 from tests.actors.running import PATH, Running
-from tests.extensions_std.samples.with_and_without import left, prompting, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import left, without_and_with
 
 
 def calls(*arguments: dict[str, Any]) -> list[Step]:

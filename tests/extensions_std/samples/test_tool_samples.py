@@ -11,7 +11,8 @@ from camshaft.extensions_std.samples import dynamic_tools, question, questionnai
 from camshaft.extensions_std.tools import create_read_tool
 from tests.actors.extensions_on_disk import write
 from tests.actors.running import Running
-from tests.extensions_std.samples.with_and_without import Act, left, left_in_real_time, prompting, virtual_sleep, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import Act, left, left_in_real_time, virtual_sleep, without_and_with
 
 
 def calls(name: str, *arguments: dict[str, Any]) -> AssistantMessage:

@@ -12,7 +12,8 @@ from camshaft.actors.simulation.log_files import MemoryLogFiles
 from camshaft.extensions_std.providers.scripted import Hang, assistant, tool_call
 from camshaft.extensions_std.samples import entry_renderer, message_renderer, status_line, timed_confirm, widget_placement
 from tests.actors.running import PATH, Running, tool
-from tests.extensions_std.samples.with_and_without import Left, left, prompting, virtual_sleep, without_and_with
+from tests.extensions_std.samples.trying import prompting
+from tests.extensions_std.samples.with_and_without import Left, left, virtual_sleep, without_and_with
 
 
 def custom(entries: Sequence[Any], custom_type: str) -> list[Any]:

@@ -51,16 +51,6 @@ def without_and_with(script: Sequence[Step], act: Act, setup: Setup, **more: Any
     return left(script, act, **more), left(script, act, setup, **more)
 
 
-def prompting(*texts: str) -> Act:
-    """Prompts one after the other."""
-
-    async def act(running: Running) -> None:
-        for text in texts:
-            await running.seat.prompt(text)
-
-    return act
-
-
 async def at_rest(running: Running) -> None:
     """Returns when what extensions asked for has begun and ended, on a virtual clock."""
     await trio.sleep(1)
