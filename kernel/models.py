@@ -1,7 +1,7 @@
 """Model records, thinking levels and cost: what is known about a model without asking it."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 
@@ -10,6 +10,8 @@ from camshaft.kernel.persistent import EMPTY, FrozenDict
 
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
 """In order (MOD-20)."""
+
+ModelType = Literal["chat", "image", "classifier"]
 
 _ONLY_WHEN_MAPPED: Final = frozenset({"xhigh", "max"})
 
@@ -46,18 +48,29 @@ class Model:
     name: str = ""
     """Display name; empty means the id."""
     base_url: str = ""
+    type: ModelType = "chat"
+    """Which operation takes it; ask `is_chat`."""
     input: tuple[str, ...] = ("text",)
     """Accepted kinds: `text`, `image`."""
+    input_limits: FrozenDict = EMPTY
+    """What a request may hold, and how images are made smaller before they are stored; JSON names (MOD-1, MOD-4)."""
+    output: tuple[str, ...] = ()
+    """Kinds an image model gives; `image` is one of them."""
     cost: Rates = Rates()
     headers: FrozenDict = EMPTY
     reasoning: bool = False
     thinking_level_map: FrozenDict = EMPTY
     """Level to provider value; null marks it unsupported (MOD-20)."""
+    prompt_cache: FrozenDict = EMPTY
+    """Seconds that a cached prompt lives, about: `short`, `long`, each above 0; a tier that is not known is absent."""
     context_window: int = 128_000
     """Tokens; 0 means unknown."""
     max_tokens: int = 16_384
     """Output limit; 0 means unknown."""
     sampling_params: FrozenDict = EMPTY
+    """Body fields for the APIs of OpenAI's style, written over what the adapter says (MOD-23)."""
+    sampling_params_by_thinking_level: FrozenDict = EMPTY
+    """The same for single levels, which are named as in `THINKING_LEVELS`; these win."""
     compat: FrozenDict = EMPTY
     """API-specific flags (MOD-100 to MOD-103), JSON names."""
 
@@ -65,6 +78,11 @@ class Model:
     def reference(self) -> str:
         """`provider/id`."""
         return f"{self.provider}/{self.id}"
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether a conversation can use it."""
+        return self.type == "chat"
 
 
 def supported_levels(model: Model) -> tuple[str, ...]:

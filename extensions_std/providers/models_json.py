@@ -116,10 +116,13 @@ def model_from_json(raw: Mapping[str, Any], provider: str) -> Model:
         input=tuple(raw.get("input", ("text",))),
         cost=Rates(**_rates(cost), tiers=tiers),
         reasoning=raw.get("reasoning", False),
+        input_limits=freeze(raw.get("inputLimits", EMPTY)),
         thinking_level_map=freeze(raw.get("thinkingLevelMap", EMPTY)),
+        prompt_cache=freeze(raw.get("promptCache", EMPTY)),
         context_window=raw.get("contextWindow", 128_000),
         max_tokens=raw.get("maxTokens", 16_384),
         sampling_params=freeze(raw.get("samplingParams", EMPTY)),
+        sampling_params_by_thinking_level=freeze(raw.get("samplingParamsByThinkingLevel", EMPTY)),
         compat=freeze(raw.get("compat", EMPTY)),
     )
 
@@ -153,7 +156,7 @@ def _merged(known: _Entry | None, name: str, raw: Mapping[str, Any]) -> _Entry:
         if id in models:
             models[id] = _overridden(models[id], override)
             done.model_headers.setdefault(id, {}).update(override.get("headers", EMPTY))
-            done.level_params[id] = _deep(done.level_params.get(id, EMPTY), override.get("samplingParamsByThinkingLevel", EMPTY))
+            done.level_params[id] = models[id].sampling_params_by_thinking_level
     return done
 
 
@@ -188,9 +191,18 @@ def _overridden(model: Model, raw: Mapping[str, Any]) -> Model:
         if "tiers" in cost:
             tiers = tuple([Tier(input_tokens_above=tier.get("inputTokensAbove", 0), **_rates(tier)) for tier in cost["tiers"]])
         fields["cost"] = Rates(**_rates({**own, **cost}), tiers=tiers)
-    for json, python in (("thinkingLevelMap", "thinking_level_map"), ("samplingParams", "sampling_params")):
+    for json, python in (
+        ("thinkingLevelMap", "thinking_level_map"),
+        ("promptCache", "prompt_cache"),
+        ("samplingParams", "sampling_params"),
+    ):
         if json in raw:
             fields[python] = freeze({**getattr(model, python), **raw[json]})
+    if "inputLimits" in raw:
+        fields["input_limits"] = _deep(model.input_limits, raw["inputLimits"], 2)
+    if "samplingParamsByThinkingLevel" in raw:
+        by_level = _deep(model.sampling_params_by_thinking_level, raw["samplingParamsByThinkingLevel"], 1)
+        fields["sampling_params_by_thinking_level"] = by_level
     if "compat" in raw:
         fields["compat"] = _compat(model.compat, raw["compat"])
     return attrs.evolve(model, **fields)
@@ -206,8 +218,10 @@ def _are_objects(*values: object) -> bool:
     return all(isinstance(value, Mapping) for value in values)
 
 
-def _deep(below: FrozenDict, above: Mapping[str, Any]) -> FrozenDict:
-    frozen: FrozenDict = freeze({**below, **{level: {**below.get(level, EMPTY), **params} for level, params in above.items()}})
+def _deep(below: Mapping[str, Any], above: Mapping[str, Any], depth: int) -> FrozenDict:
+    """Objects merge down to `depth` levels beneath this one; anything else replaces."""
+    both = [name for name in above if depth > 0 and _are_objects(below.get(name), above[name])]
+    frozen: FrozenDict = freeze({**below, **above, **{name: _deep(below[name], above[name], depth - 1) for name in both}})
     return frozen
 
 

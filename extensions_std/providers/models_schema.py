@@ -71,18 +71,23 @@ RADIUS: Final = Kind('"radius"', lambda value: value == "radius")
 
 RATES: Final = {"input": RATE, "output": RATE, "cacheRead": RATE, "cacheWrite": RATE}
 COST: Final = _objects({**RATES, "tiers": _list(_objects({**RATES, "inputTokensAbove": NUMBER}))})
+SECONDS: Final = Kind("a number above 0", lambda value: _is_number(value) and value > 0)
+COUNT: Final = Kind("an integer of at least 1", lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+QUALITY: Final = Kind("an integer from 1 to 100", lambda value: COUNT.check(value) and value <= 100)
+RESIZE: Final = _objects({"maxWidth": COUNT, "maxHeight": COUNT, "maxBytes": COUNT, "jpegQuality": QUALITY})
+LIMITS: Final = _objects({"maxRequestBytes": COUNT, "images": _objects({"maxPerMessage": COUNT, "maxPerRequest": COUNT, "resize": RESIZE})})
 LEVELS: Final = _objects(dict.fromkeys(THINKING_LEVELS, LEVEL_VALUE))
 BY_LEVEL: Final = _objects(dict.fromkeys(THINKING_LEVELS, OBJECT))
 
 OVERRIDE: Final[Mapping[str, Kind]] = {
     "name": TEXT,
     "input": _list(INPUT),
-    "inputLimits": OBJECT,
+    "inputLimits": LIMITS,
     "cost": COST,
     "headers": _map(ANY_TEXT),
     "reasoning": BOOL,
     "thinkingLevelMap": LEVELS,
-    "promptCache": OBJECT,
+    "promptCache": _objects({"short": SECONDS, "long": SECONDS}),
     "contextWindow": NUMBER,
     "maxTokens": NUMBER,
     "samplingParams": OBJECT,

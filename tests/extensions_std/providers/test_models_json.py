@@ -154,6 +154,49 @@ def test_entry_replaces_a_known_model_entirely_and_overrides_come_last() -> None
     assert "unknown" not in models
 
 
+def test_lifetimes_limits_and_parameters_by_level_stand_on_the_model_and_merge_with_an_override() -> None:
+    limits = {"maxRequestBytes": 1000, "images": {"maxPerMessage": 5, "resize": {"maxWidth": 800}}}
+    model = {
+        "id": "qwen",
+        "promptCache": {"short": 300},
+        "inputLimits": limits,
+        "samplingParamsByThinkingLevel": {"high": {"a": 1, "b": 1}},
+    }
+    override = {
+        "promptCache": {"long": 3600},
+        "inputLimits": {"images": {"maxPerRequest": 9, "resize": {"maxHeight": 600}}},
+        "samplingParamsByThinkingLevel": {"high": {"b": {"y": 2}}, "low": {"c": 3}},
+    }
+
+    providers, told = _loaded({"providers": {"local": {**LOCAL, "models": [model], "modelOverrides": {"qwen": override}}}})
+
+    (made,) = providers["local"].models
+    assert told == []
+    assert made.prompt_cache == {"short": 300, "long": 3600}
+    assert made.sampling_params_by_thinking_level == {"high": {"a": 1, "b": {"y": 2}}, "low": {"c": 3}}
+    assert made.input_limits == {
+        "maxRequestBytes": 1000,
+        "images": {"maxPerMessage": 5, "maxPerRequest": 9, "resize": {"maxWidth": 800, "maxHeight": 600}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"promptCache": {"short": 0}}, "promptCache.short: expected a number above 0, got 0"),
+        ({"inputLimits": {"images": {"maxPerMessage": 0}}}, "inputLimits.images.maxPerMessage: expected an integer of at least 1, got 0"),
+        (
+            {"inputLimits": {"images": {"resize": {"jpegQuality": 101}}}},
+            "inputLimits.images.resize.jpegQuality: expected an integer from 1 to 100, got 101",
+        ),
+    ],
+)
+def test_lifetimes_and_limits_have_bounds(fields: dict[str, Any], place: str) -> None:
+    _, told = _loaded({"providers": {"local": {**LOCAL, "models": [{"id": "qwen", **fields}]}}})
+
+    assert f"  - providers.local.models.0.{place}" in told[0]
+
+
 async def test_key_and_headers_are_resolved_at_the_request() -> None:
     entry = {**LOCAL, "apiKey": "pre-$KEY", "headers": {"X-Team": "${TEAM}", "X-Cost": "5$$"}}
     models = {"providers": {"local": entry}}
