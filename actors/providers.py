@@ -26,6 +26,18 @@ class RequestOptions:
     """Override the provider's; null removes one. Hidden in reprs: they may hold credentials."""
     cache_retention: str | None = None
     timeout_ms: int | None = None
+    """Longest silence of the server; 0 is no limit (WIRE-30)."""
+    max_retries: int | None = None
+    """Further attempts before a stream begins (WIRE-20)."""
+    max_retry_delay_ms: int | None = None
+    """A server that asks for a longer wait fails the request at once; 0 is no limit (WIRE-21)."""
+    thinking_budgets: FrozenDict | None = None
+    """Thinking tokens by level, over the defaults (MOD-22)."""
+    metadata: FrozenDict = EMPTY
+    """Passed on where the API knows it: `user_id`, for one."""
+    api_options: FrozenDict | None = None
+    """Options of the API itself, by their JSON names (STR-4). None: the neutral entry, which caps output and clamps levels;
+    a map, also an empty one: what is given is sent as it is, and `thinking_level` is not looked at."""
 
 
 @attrs.frozen(kw_only=True)

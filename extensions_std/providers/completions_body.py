@@ -12,8 +12,9 @@ import attrs
 from camshaft.actors.api import EMPTY, FrozenDict, Json, Model, clamp_level
 from camshaft.extensions_std.providers.budget import output_cap, thinking_budget
 from camshaft.extensions_std.providers.compat import CompletionsFlags
-from camshaft.extensions_std.providers.completions_messages import Transcript
+from camshaft.extensions_std.providers.completions_render import leading_message, system_role, wire_tools
 from camshaft.extensions_std.providers.preparation import encoded
+from camshaft.extensions_std.providers.wire_transcript import Transcript, joined
 
 ANSWER_ROOM: Final = 1024
 """Output tokens that thinking must leave for the answer (WIRE-67)."""
@@ -27,10 +28,10 @@ class CompletionsOptions:
     """What a request may ask for (STR-4)."""
 
     level: str = "off"
-    """Wanted thinking level; clamped to the model, except that `off` stays off."""
+    """Wanted thinking level; `off` stays off."""
     max_tokens: int | None = None
-    caps_output: bool = True
-    """Whether the output cap is computed (MOD-30); False sends `max_tokens` as it is."""
+    is_neutral: bool = True
+    """Whether the level is clamped to the model and an output cap computed (MOD-21, MOD-30); False sends both as they are."""
     temperature: float | None = None
     sampling_params: Mapping[str, Json] = EMPTY
     level_params: Mapping[str, Mapping[str, Json]] = EMPTY
@@ -43,14 +44,17 @@ class CompletionsOptions:
 
 def body_of(model: Model, flags: CompletionsFlags, transcript: Transcript, options: CompletionsOptions) -> bytes:
     """The body of a request for the messages that `transcript` follows. Raises ConstraintRefused."""
-    level = clamp_level(model, options.level) if model.reasoning and options.level != "off" else "off"
-    cap = output_cap(model, transcript.estimate.tokens, options.max_tokens) if options.caps_output else options.max_tokens or 0
+    level = options.level if model.reasoning else "off"
+    cap = options.max_tokens or 0
+    if options.is_neutral:
+        level = clamp_level(model, level) if level != "off" else "off"
+        cap = output_cap(model, transcript.estimate.tokens, options.max_tokens)
     mark = _cache_control(flags, options)
     fields = {"model": encoded(model.id), "messages": b"", "stream": b"true"}
     plain = {**_cache_fields(model, flags, options), **_fixed_fields(flags, cap, options)}
     fields.update({name: encoded(value) for name, value in plain.items()})
     if transcript.tools:
-        fields["tools"] = transcript.tools_json(mark)
+        fields["tools"] = transcript.remade("tools", (transcript.tools, mark), lambda key: wire_tools(key[0], flags, key[1]))
         if flags.zai_tool_stream:
             fields["tool_stream"] = b"true"
     elif flags.requires_tools_with_tool_history and transcript.has_tool_history:
@@ -60,16 +64,11 @@ def body_of(model: Model, flags: CompletionsFlags, transcript: Transcript, optio
     if options.tool_choice is not None and options.tool_choice != EMPTY:
         late = {"tool_choice": options.tool_choice, **late}
     fields.update({name: encoded(value) for name, value in late.items()})
-    return _joined(fields, transcript.wire_messages(mark))
-
-
-def _joined(fields: Mapping[str, bytes], messages: list[bytes | bytearray]) -> bytes:
-    """The body; messages, by far the largest part, are copied once."""
-    pieces: list[bytes | bytearray] = []
-    for name, value in fields.items():
-        pieces += [b"," if pieces else b"{", encoded(name), b":"]
-        pieces += messages if name == "messages" and not value else [value]
-    return b"".join([*pieces, b"}"])
+    first = b""
+    if transcript.leading_text:
+        told = (system_role(model, flags), transcript.leading_text, mark)
+        first = transcript.remade("leading", told, lambda key: encoded(leading_message(*key)))
+    return joined(fields, "messages", transcript.wire_messages(mark, first))
 
 
 def affinity_headers(flags: CompletionsFlags, options: CompletionsOptions) -> dict[str, str]:

@@ -4,7 +4,7 @@ A `Renderer` takes prepared messages one by one and gives the wire messages that
 tool results cannot stand in a result: they follow the last one of a run of results in a user message.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -27,7 +27,8 @@ from camshaft.actors.api import (
 )
 from camshaft.extensions_std.providers.compat import CompletionsFlags
 from camshaft.extensions_std.providers.constrained import grammar_of, grammar_property, strict_parameters
-from camshaft.extensions_std.providers.preparation import encoded, in_place_text
+from camshaft.extensions_std.providers.preparation import completions_call_id, encoded, in_place_text
+from camshaft.extensions_std.providers.wire_transcript import Form, Wire
 
 ATTACHED: Final = "Attached image(s) from tool result:"
 SEE_IMAGE: Final = "(see attached image)"
@@ -38,16 +39,27 @@ BRIDGE: Final = "I have processed the tool results."
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """Where servers put reasoning, in order of preference (WIRE-71)."""
 
-Wire = dict[str, Any]
+
+def completions_form(model: Model, flags: CompletionsFlags) -> Form:
+    """How chat completions write the messages of `model`."""
+    return Form(
+        renderer=lambda grammars: CompletionsRenderer(model, flags, grammars),
+        call_id=completions_call_id(model.provider),
+        grammars=lambda tools: grammars_of(tools, flags),
+        keeps_system=flags.supports_mid_convo_system_messages,
+        keeps_tools=flags.supports_mid_convo_tool_additions,
+        can_bear_mark=has_text if flags.cache_control_format else lambda _wire: False,
+        with_mark=with_mark,
+    )
 
 
 @attrs.define
-class Renderer:
-    """Prepared messages to wire messages. Small: copied for every request's tail."""
+class CompletionsRenderer:
+    """Prepared messages to wire messages."""
 
     _model: Model
     _flags: CompletionsFlags
-    grammars: dict[str, str]
+    _grammars: Mapping[str, str]
     """Names of tools that are called with plain text, to the property that holds it (WIRE-39)."""
     _images: list[ImageBlock] = attrs.field(factory=list)
     """Of the tool results since the last other message."""
@@ -78,7 +90,7 @@ class Renderer:
         self._after_result = False
         return done
 
-    def copied(self) -> "Renderer":
+    def copied(self) -> "CompletionsRenderer":
         """One that goes on from here on its own."""
         return attrs.evolve(self, images=list(self._images))
 
@@ -107,12 +119,7 @@ class Renderer:
         done: list[Wire] = []
         if self._flags.supports_mid_convo_tool_additions and message.tools_added:
             done.append({"role": "system", "tools": [wire_tool(tool, self._flags) for tool in message.tools_added]})
-        return [*done, {"role": self.system_role, "content": said}] if said else done
-
-    @property
-    def system_role(self) -> str:
-        """`developer` for reasoning models of servers that know it."""
-        return "developer" if self._model.reasoning and self._flags.supports_developer_role else "system"
+        return [*done, {"role": system_role(self._model, self._flags), "content": said}] if said else done
 
     def _result(self, message: ToolResultMessage) -> Wire:
         self._after_result = True
@@ -145,11 +152,22 @@ class Renderer:
         return wire
 
     def _call(self, call: ToolCall) -> Wire:
-        held_by = self.grammars.get(call.name)
+        held_by = self._grammars.get(call.name)
         if held_by is not None and isinstance(call.arguments.get(held_by), str):
             return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments[held_by]}}
         arguments = encoded(call.arguments).decode()
         return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def system_role(model: Model, flags: CompletionsFlags) -> str:
+    """`developer` for reasoning models of servers that know it."""
+    return "developer" if model.reasoning and flags.supports_developer_role else "system"
+
+
+def leading_message(role: str, text: str, cache_control: Wire | None) -> Wire:
+    """The system message before all others."""
+    content: Any = [{**text_part(text), "cache_control": cache_control}] if cache_control else text
+    return {"role": role, "content": content}
 
 
 def wire_tool(tool: ToolDeclaration, flags: CompletionsFlags) -> Wire:

@@ -22,6 +22,8 @@ from camshaft.actors.api import (
     NO_USAGE,
     Ended,
     FrozenDict,
+    Json,
+    MalformedJson,
     Model,
     Noted,
     StreamItem,
@@ -39,8 +41,11 @@ from camshaft.actors.api import (
     cost_of,
     dumps,
     final_arguments,
+    loads,
 )
 from camshaft.extensions_std.providers.completions_render import REASONING_FIELDS
+from camshaft.extensions_std.providers.sse import SseEvent
+from camshaft.extensions_std.providers.wire_api import MalformedEvent
 
 STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "stop",
@@ -51,6 +56,7 @@ STOP_REASONS: Final[Mapping[str, str]] = {
 }
 """Finish reason to stop reason; any other is an error (WIRE-76)."""
 
+MALFORMED: Final = "Error reading response: malformed server-sent event JSON."
 NO_FINISH_REASON: Final = "Stream ended without finish_reason"
 UNKNOWN_TOOL_PROPERTY: Final = "input"
 """Property of a grammar tool that was not declared (WIRE-39)."""
@@ -86,6 +92,7 @@ class ChunkReader:
     _grammars: Mapping[str, str] = attrs.field(factory=dict)
     """Grammar tools, to the property that holds their text."""
     usage: Usage = attrs.field(default=NO_USAGE, init=False)
+    is_over: bool = attrs.field(default=False, init=False)
     _finish_reason: str | None = attrs.field(default=None, init=False)
     _response_id: str | None = attrs.field(default=None, init=False)
     _response_model: str | None = attrs.field(default=None, init=False)
@@ -96,8 +103,21 @@ class ChunkReader:
     _by_index: dict[int, _Call] = attrs.field(factory=dict, init=False)
     _ids_made: int = attrs.field(default=0, init=False)
 
-    def read(self, chunk: Mapping[str, Any]) -> list[StreamItem]:
-        """The items of one chunk; an `Ended` among them ends the stream."""
+    def parse(self, event: SseEvent) -> Json:
+        """The chunk of an event; None for the mark of the end (WIRE-70). Raises MalformedEvent (WIRE-78)."""
+        if event.data.strip() == b"[DONE]":
+            self.is_over = True
+            return None
+        try:
+            chunk: Json = loads(event.data)
+        except MalformedJson:
+            raise MalformedEvent(MALFORMED) from None
+        return chunk
+
+    def read(self, chunk: Json) -> list[StreamItem]:
+        """The items of one chunk, none for one that is no object; an `Ended` among them ends the stream."""
+        if not isinstance(chunk, dict):
+            return []
         error = chunk.get("error")
         if error:
             return [Ended("error", _error_text(error), usage=self.usage)]

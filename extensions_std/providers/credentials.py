@@ -8,9 +8,6 @@ import attrs
 
 from camshaft.actors.api import EMPTY, FrozenDict, Model
 
-AUTH_HEADERS: Final = ("authorization", "cf-aig-authorization")
-"""Headers that count as a credential (STR-32)."""
-
 SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 """A header whose name contains one of these may carry a credential."""
 
@@ -32,10 +29,10 @@ class Auth:
     base_url: str | None = attrs.field(default=None, repr=False)
     """Instead of the model's."""
 
-    def owns(self, layers: Sequence[Mapping[str, str | None]]) -> bool:
-        """Whether the request would carry a credential."""
+    def owns(self, layers: Sequence[Mapping[str, str | None]], auth_headers: Sequence[str]) -> bool:
+        """Whether the request would carry a credential: a key, or one of `auth_headers` (STR-32)."""
         merged = merged_headers(layers)
-        return bool(self.api_key) or any(merged.get(name) for name in AUTH_HEADERS)
+        return bool(self.api_key) or any(merged.get(name) for name in auth_headers)
 
 
 def merged_headers(layers: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
@@ -54,12 +51,6 @@ def own_headers(layers: Sequence[Mapping[str, str | None]]) -> FrozenDict:
         for name, value in layer.items():
             merged[name.lower()] = (name, value)
     return FrozenDict(dict(merged.values()))
-
-
-def auth_headers(auth: Auth, layers: Sequence[Mapping[str, str | None]]) -> tuple[tuple[str, str], ...]:
-    """All headers of a request. The key's own header is the lowest layer: any configured one wins."""
-    key = {"authorization": f"Bearer {auth.api_key}"} if auth.api_key else {}
-    return tuple(merged_headers([key, *layers]).items())
 
 
 def secrets_of(auth: Auth, request_headers: Mapping[str, str | None] | None, model: Model) -> tuple[str, ...]:

@@ -23,7 +23,10 @@ from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved, shell
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, misspelt, parsed
-from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, TransportLimits
+from camshaft.extensions_std.providers.openai_completions import API
+from camshaft.extensions_std.providers.transport import Identity, TransportLimits
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
+from camshaft.extensions_std.providers.wire_provider import WireProvider
 
 MODELS_FILE: Final = "models.json"
 AUTH_FILE: Final = "auth.json"
@@ -82,7 +85,7 @@ class _Entry:
 
 def load_providers(
     agent_dir: str | Path, environment: Mapping[str, str], world: World, settings: ProviderSettings | None = None, tell: Tell | None = None
-) -> tuple[CompletionsProvider, ...]:
+) -> tuple[WireProvider, ...]:
     """All providers, built-in ones first; those without credentials say so in `configured()`.
 
     `tell` gets each fault and each oddity as a text; without it the first fault raises ModelsFileError.
@@ -281,10 +284,11 @@ class _Keys:
         return Auth(api_key=key, headers=headers, base_url=known.base_url if known else None)
 
 
-def _provider(keys: _Keys, world: World, settings: ProviderSettings) -> CompletionsProvider:
+def _provider(keys: _Keys, world: World, settings: ProviderSettings) -> WireProvider:
     entry = keys.entry
-    return CompletionsProvider(
+    return WireProvider(
         name=entry.name,
+        apis=WIRE_APIS,
         models=tuple([attrs.evolve(model, base_url=_without_password(model.base_url)) for model in entry.models.values()]),
         http=world.http,
         resolve=keys.resolve,

@@ -16,7 +16,8 @@ from camshaft.actors.host import BuildRequest, Provider
 from camshaft.extensions_std.providers.config_values import missing_variables, resolved, shell
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
 from camshaft.extensions_std.providers.models_json import ProviderSettings
-from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Resolve
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
+from camshaft.extensions_std.providers.wire_provider import Resolve, WireProvider
 
 
 def provider_builder(world: World, settings: ProviderSettings | None = None) -> Callable[[BuildRequest], Provider | None]:
@@ -24,10 +25,11 @@ def provider_builder(world: World, settings: ProviderSettings | None = None) -> 
     chosen = settings or ProviderSettings()
 
     def build(asked: BuildRequest) -> Provider | None:
-        if not asked.models or any([model.api != API for model in asked.models]):
+        if not asked.models or any([model.api not in WIRE_APIS for model in asked.models]):
             return None
-        return CompletionsProvider(
+        return WireProvider(
             name=asked.name,
+            apis=WIRE_APIS,
             models=asked.models,
             http=world.http,
             resolve=_resolver(asked, world),
@@ -54,7 +56,7 @@ def _resolver(asked: BuildRequest, world: World) -> Resolve:
 
     async def resolve(model: Model) -> Auth:
         """Key and headers of one request. Raises AuthUnresolved."""
-        base = await asked.base.resolve(model) if isinstance(asked.base, CompletionsProvider) else Auth()
+        base = await asked.base.resolve(model) if isinstance(asked.base, WireProvider) else Auth()
         key = base.api_key
         if config.api_key is not None:
             key = await resolved(config.api_key, f'API key for provider "{asked.name}"', world.environment, run)

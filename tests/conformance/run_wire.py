@@ -20,7 +20,9 @@ from camshaft.actors.api import ModelRequest, RequestHooks, RequestOptions
 from camshaft.actors.ports.http import RealHttp
 from camshaft.extensions_std.providers.credentials import Auth
 from camshaft.extensions_std.providers.models_json import model_from_json
-from camshaft.extensions_std.providers.openai_completions import API, CompletionsProvider, Identity, TransportLimits
+from camshaft.extensions_std.providers.transport import Identity, TransportLimits
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
+from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.codec import decode_message, encode
 from camshaft.kernel.messages import AssistantMessage
 from camshaft.kernel.models import Model
@@ -37,8 +39,17 @@ SETTLE_S: Final = 0.05
 UNREACHABLE: Final = "http://127.0.0.1:9"
 """Nothing listens at the discard port."""
 
-CLOSING: Final = "data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}]})
-COMPLETE: Final = Reply(body=(CLOSING.encode() + b"\n\ndata: [DONE]\n\n",))
+
+def _events(*events: dict[str, Any]) -> bytes:
+    """Server-sent events; one that has a type is named after it."""
+    named = [(f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n" for event in events]
+    return "".join(named).encode()
+
+
+COMPLETE: Final[Mapping[str, bytes]] = {
+    "openai-completions": _events({"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}]}) + b"data: [DONE]\n\n",
+}
+"""By API the short reply that a request case is answered with."""
 
 
 @attrs.define(eq=False)
@@ -73,7 +84,7 @@ class Observed:
 
 async def run_case(kind: str, case: Mapping[str, Any]) -> dict[str, Any]:
     """The result of one case, as WIRE.md sections 2 and 3 describe it."""
-    replies = [COMPLETE] if kind == "requests" else [_reply(each) for each in case["responses"]]
+    replies = [_reply(each) for each in case["responses"]] if kind == "streams" else [Reply(body=(COMPLETE[case["model"]["api"]],))]
     async with scripted_server(*replies) as server:
         observed = Observed()
         base = UNREACHABLE if case.get("unreachable") else server.base_url
@@ -89,7 +100,7 @@ async def _converse(case: Mapping[str, Any], base: str, server: ScriptedServer, 
         model=model,
         thinking_level=case.get("options", {}).get("reasoning", "off"),
         messages=_messages(case["context"]),
-        options=_options(case.get("options", {})),
+        options=_options(case.get("options", {}), case.get("entry")),
         hooks=_hooks(case, observed),
     )
     signal, partial = CaseSignal(), begin(model.api, model.provider, model.id, 1)
@@ -156,13 +167,14 @@ def _event(event: AssistantMessageEvent) -> dict[str, Any]:
     return done
 
 
-def _provider(case: Mapping[str, Any], model: Model) -> CompletionsProvider:
+def _provider(case: Mapping[str, Any], model: Model) -> WireProvider:
     options = case.get("options", {})
 
     async def resolve(_model: Model) -> Auth:
         return Auth(api_key=options.get("apiKey"))
 
-    return CompletionsProvider(
+    return WireProvider(
+        apis=WIRE_APIS,
         name=model.provider,
         models=(model,),
         http=RealHttp(),
@@ -224,7 +236,13 @@ def _model(raw: Mapping[str, Any], base: str) -> Model:
     return attrs.evolve(made, headers=freeze(raw.get("headers", {})))
 
 
-def _options(raw: Mapping[str, Any]) -> RequestOptions:
+API_OPTIONS: Final = ("serviceTier", "reasoningEffort", "reasoningSummary")
+"""What the cases of the API-specific entry use of its options."""
+
+
+def _options(raw: Mapping[str, Any], entry: str | None) -> RequestOptions:
+    own = {name: raw[name] for name in API_OPTIONS if name in raw}
+    api_options = freeze(own) if entry == "api" else None
     return RequestOptions(
         session_id=raw.get("sessionId"),
         max_tokens=raw.get("maxTokens"),
@@ -233,6 +251,9 @@ def _options(raw: Mapping[str, Any]) -> RequestOptions:
         tool_choice=raw.get("toolChoice"),
         headers=freeze(raw.get("headers", EMPTY)),
         cache_retention=raw.get("cacheRetention", "short"),
+        thinking_budgets=freeze(raw["thinkingBudgets"]) if "thinkingBudgets" in raw else None,
+        metadata=freeze(raw.get("metadata", EMPTY)),
+        api_options=api_options,
     )
 
 
@@ -263,7 +284,7 @@ def _reply(raw: Mapping[str, Any]) -> Reply:
 def main(kind: str, cases: Path, out: Path) -> None:
     """Writes the results of a case file; of an API that is not there, none."""
     document = json.loads(cases.read_text("utf-8"))
-    known = document["cases"] if document["api"] == API else []
+    known = document["cases"] if document["api"] in WIRE_APIS else []
     results = {case["name"]: trio.run(run_case, kind, case) for case in known}
     out.write_text(json.dumps({"results": results}), "utf-8")
 

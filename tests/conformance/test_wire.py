@@ -9,18 +9,24 @@ import trio
 from tests.conformance.recorded import DATA, comparing
 from tests.conformance.run_wire import run_case
 
-REQUESTS: Final = json.loads((DATA / "wire" / "requests-completions.json").read_text("utf-8"))["cases"]
-STREAMS: Final = json.loads((DATA / "wire" / "streams-completions.json").read_text("utf-8"))["cases"]
+APIS: Final = ("completions",)
+"""Last parts of the case files' names."""
 
 
-@pytest.mark.parametrize("case", REQUESTS, ids=[case["name"] for case in REQUESTS])
+def _cases(kind: str) -> list[Any]:
+    """The cases of all APIs as parameters of a test."""
+    files = [json.loads((DATA / "wire" / f"{kind}-{api}.json").read_text("utf-8")) for api in APIS]
+    return [pytest.param(case, id=case["name"]) for file in files for case in file["cases"]]
+
+
+@pytest.mark.parametrize("case", _cases("requests"))
 def test_request_is_sent_as_recorded(case: dict[str, Any]) -> None:
     result = trio.run(run_case, "requests", case)
 
     assert comparing("compare_wire").compare_request(case, case["expect"], result) is None
 
 
-@pytest.mark.parametrize("case", STREAMS, ids=[case["name"] for case in STREAMS])
+@pytest.mark.parametrize("case", _cases("streams"))
 def test_reply_is_read_as_recorded(case: dict[str, Any]) -> None:
     result = trio.run(run_case, "streams", case)
 

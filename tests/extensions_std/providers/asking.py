@@ -10,7 +10,8 @@ import trio
 from camshaft.actors.api import ModelRequest, RequestOptions, Signal
 from camshaft.actors.ports.http import HttpFailed, HttpRequest, HttpResponse
 from camshaft.extensions_std.providers.credentials import Auth
-from camshaft.extensions_std.providers.openai_completions import CompletionsProvider
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
+from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.messages import AssistantMessage, ModelMessage, UserMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.stream import StreamItem, Violation, begin, fold
@@ -85,7 +86,7 @@ def completions(http: Any, model: Model, *, key: str | None = "test-key", header
     async def resolve(_model: Model) -> Auth:
         return Auth(api_key=key, headers=headers or {})
 
-    return CompletionsProvider(name=model.provider, models=(model,), http=http, resolve=resolve, **fields)
+    return WireProvider(apis=WIRE_APIS, name=model.provider, models=(model,), http=http, resolve=resolve, **fields)
 
 
 @attrs.frozen

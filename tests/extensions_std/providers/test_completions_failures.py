@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from camshaft.actors.ports.http import HttpFailed, RealHttp
 from camshaft.extensions_std.providers.http_errors import with_server
-from camshaft.extensions_std.providers.openai_completions import TransportLimits
+from camshaft.extensions_std.providers.transport import TransportLimits
 from camshaft.kernel.messages import AssistantMessage, TextBlock
 from camshaft.kernel.retries import is_retryable_text
 from camshaft.kernel.stream import Ended, Started, TextDelta

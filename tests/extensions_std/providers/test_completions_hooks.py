@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from camshaft.actors.api import ModelRequest, RequestHooks, RequestOptions
-from camshaft.extensions_std.providers.openai_completions import TransportLimits
+from camshaft.extensions_std.providers.transport import TransportLimits
 from camshaft.kernel.codec import loads
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.stream import Ended

@@ -14,7 +14,7 @@ from camshaft.extensions_std.providers.config_values import missing_variables, r
 from camshaft.extensions_std.providers.credentials import AuthUnresolved
 from camshaft.extensions_std.providers.models_json import ProviderSettings, load_providers
 from camshaft.extensions_std.providers.models_schema import ModelsFileError
-from camshaft.extensions_std.providers.openai_completions import CompletionsProvider
+from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.models import Model, Rates
 from camshaft.kernel.persistent import FrozenDict
 from tests.extensions_std.providers.asking import FakeHttp, FakeResponse, ask
@@ -38,9 +38,7 @@ def _world(*answers: FakeResponse) -> World:
     return attrs.evolve(real_world({}), http=FakeHttp(answers or [FakeResponse(status=500)]))
 
 
-def _loaded(
-    models: object, environment: Mapping[str, str] | None = None, **files: object
-) -> tuple[dict[str, CompletionsProvider], list[str]]:
+def _loaded(models: object, environment: Mapping[str, str] | None = None, **files: object) -> tuple[dict[str, WireProvider], list[str]]:
     told: list[str] = []
     settings = ProviderSettings(read=_reader(models=models, **files))
     providers = load_providers("/agent", environment or {}, _world(), settings, told.append)

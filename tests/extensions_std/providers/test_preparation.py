@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from camshaft.extensions_std.providers.compat import completions_flags
-from camshaft.extensions_std.providers.completions_messages import Transcript
+from camshaft.extensions_std.providers.completions_render import completions_form
+from camshaft.extensions_std.providers.wire_transcript import Transcript
 from camshaft.kernel.messages import (
     AssistantMessage,
     ImageBlock,
@@ -102,7 +103,7 @@ def _count(history: list[ModelMessage]) -> None:
 
 def _wire(model: Model, history: list[ModelMessage], at: int = 0) -> list[dict[str, Any]]:
     """The wire messages of a history that was first seen up to `at`, and then in full."""
-    transcript = Transcript(model, completions_flags(model))
+    transcript = Transcript(model, completions_form(model, completions_flags(model)))
     transcript.follow(history[:at])
     transcript.wire_messages(None)
     transcript.follow(history)
@@ -161,7 +162,7 @@ def test_following_in_two_steps_gives_the_same_request_as_at_once(history: list[
 @given(HISTORIES, HISTORIES)
 def test_another_branch_starts_anew(old: list[ModelMessage], new: list[ModelMessage]) -> None:
     model = local_model()
-    transcript = Transcript(model, completions_flags(model))
+    transcript = Transcript(model, completions_form(model, completions_flags(model)))
     transcript.follow(old)
 
     transcript.follow(new)

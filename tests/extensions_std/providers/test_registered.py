@@ -10,8 +10,9 @@ from camshaft.actors.api import World
 from camshaft.actors.config_provider import configured_provider
 from camshaft.actors.host import BuildRequest, ProviderConfig
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
-from camshaft.extensions_std.providers.openai_completions import CompletionsProvider
 from camshaft.extensions_std.providers.registered import provider_builder
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
+from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict
 from tests.actors.running import virtual_world
@@ -27,17 +28,17 @@ def world(**environment: str) -> World:
     return attrs.evolve(virtual_world(), environment=environment)
 
 
-def host_provider() -> CompletionsProvider:
-    return CompletionsProvider(name="acme", models=(KNOWN,), http=virtual_world().http, resolve=known_auth)
+def host_provider() -> WireProvider:
+    return WireProvider(apis=WIRE_APIS, name="acme", models=(KNOWN,), http=virtual_world().http, resolve=known_auth)
 
 
-def built(config: ProviderConfig, base: Any = None, **environment: str) -> CompletionsProvider:
+def built(config: ProviderConfig, base: Any = None, **environment: str) -> WireProvider:
     made: Any = configured_provider("acme", config, base, provider_builder(world(**environment)))
-    adapter: CompletionsProvider = made.adapter
+    adapter: WireProvider = made.adapter
     return adapter
 
 
-def auth_of(provider: CompletionsProvider) -> Auth:
+def auth_of(provider: WireProvider) -> Auth:
     return trio.run(provider.resolve, provider.models[0])
 
 

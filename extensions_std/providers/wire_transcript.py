@@ -1,27 +1,68 @@
-"""Prepared messages as chat-completions messages, encoded once each.
+"""Prepared messages as an API takes them, encoded once each.
 
 Theory of operation. A `Transcript` follows the message list of one session. While the list only
 grows, a request costs its new messages: the JSON of all settled wire messages is kept in one buffer,
 and a request copies that once. Two things can undo that, and then everything is made again from the
 first message on: the list is not a continuation of the last one (a compaction, another branch), or
-what the old bytes rest on has changed (model, flags, grammar tools, a replay of the prompt that
-folds what stood in place). Lists are compared element by element, and the comparison of a message
-with itself is one of identity, so finding out that nothing changed is cheap.
+what the old bytes rest on has changed (grammar tools, a replay of the prompt that folds what stood in
+place). Lists are compared element by element, and the comparison of a message with itself is one of
+identity, so finding out that nothing changed is cheap.
 
 Wire messages that could still change stay out of the kept list: results made up for open calls,
-held system messages, and images of tool results, which follow the last result of a run of them.
+held system messages, and what an API's renderer holds back.
+
+How messages are written is said by a `Form`, one per API and model.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 import attrs
 
 from camshaft.actors.api import AssistantMessage, Model, ModelMessage, SystemMessage, ToolCall, ToolDeclaration, ToolResultMessage
 from camshaft.extensions_std.providers.budget import InputEstimate
-from camshaft.extensions_std.providers.compat import CompletionsFlags
-from camshaft.extensions_std.providers.completions_render import Renderer, Wire, grammars_of, has_text, text_part, wire_tools, with_mark
-from camshaft.extensions_std.providers.preparation import Preparation, PromptReplay, completions_call_id, encoded
+from camshaft.extensions_std.providers.preparation import CallId, Preparation, PromptReplay, encoded
+
+Wire = dict[str, Any]
+"""A message, item or tool as an API takes it."""
+
+
+class Renderer(Protocol):
+    """Prepared messages to wire messages. Small: it is copied for every request's tail."""
+
+    def add(self, message: ModelMessage) -> Sequence[Wire]:
+        """The wire messages that are settled now, in order."""
+        ...
+
+    def tail(self) -> Sequence[Wire]:
+        """What was held back, if nothing follows; given once."""
+        ...
+
+    def copied(self) -> Self:
+        """One that goes on from here on its own."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Form:
+    """How one API writes the messages of one model down."""
+
+    renderer: Callable[[Mapping[str, str]], Renderer]
+    """Begins a renderer; gets the tools that are called with plain text, to the property that holds it (WIRE-39)."""
+    call_id: CallId
+    """The rule for ids of foreign calls (WIRE-19b)."""
+    grammars: Callable[[Iterable[ToolDeclaration]], dict[str, str]] = lambda _tools: {}
+    """Which of the tools are called with plain text."""
+    keeps_system: bool = False
+    """Whether later system messages stay in place (WIRE-11); otherwise the leading one tells them all."""
+    keeps_tools: bool = False
+    """Whether tools added later are sent in place too (WIRE-79)."""
+    can_bear_mark: Callable[[Wire], bool] = lambda _wire: False
+    """Whether a cache mark can stand in a wire message."""
+    with_mark: Callable[[Wire, Wire], Wire] = lambda wire, _mark: wire
+    """A wire message that can bear one, with a cache mark."""
+    marks_only_last: bool = False
+    """Whether the mark stands in the very last message or nowhere; otherwise in the last one that can bear it."""
 
 
 @attrs.define(eq=False)
@@ -29,12 +70,12 @@ class Transcript:
     """The wire messages of one session, kept from request to request; see the header."""
 
     model: Model
-    flags: CompletionsFlags
+    _form: Form
     _seen: list[ModelMessage] = attrs.field(factory=list, init=False)
     _settled: bytearray = attrs.field(factory=bytearray, init=False)
     """Settled wire messages as JSON, with commas between them, without the leading system message."""
     _marked: tuple[int, int, Wire] | None = attrs.field(default=None, init=False)
-    """Start, end and value of the last settled message that has text, for the cache mark (WIRE-69)."""
+    """Start, end and value of the last settled message that can bear the cache mark."""
     _preparation: Preparation = attrs.field(init=False)
     _renderer: Renderer = attrs.field(init=False)
     _prompt: PromptReplay = attrs.field(init=False)
@@ -47,8 +88,10 @@ class Transcript:
     """Whether a message other than system ones was seen."""
     _has_tools: bool = attrs.field(default=False, init=False)
     """Whether a call or result was seen."""
+    _grammars: dict[str, str] = attrs.field(factory=dict, init=False)
+    """What the renderer was begun with."""
     _made: dict[str, tuple[object, bytes]] = attrs.field(factory=dict, init=False)
-    """The last JSON of the leading message and of the tools, with what it was made of."""
+    """By name what was made last, and of what."""
     estimate: InputEstimate = attrs.field(factory=InputEstimate, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -67,8 +110,8 @@ class Transcript:
                 return
         self._seen = now
 
-    def wire_messages(self, cache_control: Wire | None) -> list[bytes | bytearray]:
-        """The `messages` list as JSON, in pieces to be joined at once."""
+    def wire_messages(self, cache_control: Wire | None, first: bytes = b"") -> list[bytes | bytearray]:
+        """The list of messages as JSON, in pieces to be joined at once; `first`, if any, stands before all others."""
         renderer = self._renderer.copied()
         rest: list[Wire] = []
         for message in self._preparation.tail():
@@ -78,25 +121,20 @@ class Transcript:
         if cache_control is not None:
             settled = self._mark(rest, cache_control)
         pieces: list[bytes | bytearray] = [b"["]
-        text = self._leading.text
-        if text:
-            pieces += [self._remade("leading", (text, cache_control), self._leading_json), b"," if settled or rest else b""]
+        if first:
+            pieces += [first, b"," if settled or rest else b""]
         pieces += settled
         for index, wire in enumerate(rest):
             pieces += [b"," if settled or index else b"", encoded(wire)]
         return [*pieces, b"]"]
 
-    def _leading_json(self, key: tuple[str, Wire | None]) -> bytes:
-        text, cache_control = key
-        content: Any = [{**text_part(text), "cache_control": cache_control}] if cache_control else text
-        return encoded({"role": self._renderer.system_role, "content": content})
+    @property
+    def leading_text(self) -> str:
+        """The prompt, as far as no system message in place tells it; may be empty."""
+        return self._leading.text
 
-    def tools_json(self, cache_control: Wire | None) -> bytes:
-        """The top-level `tools` list, as JSON. Raises ConstraintRefused."""
-        return self._remade("tools", (self.tools, cache_control), lambda key: wire_tools(key[0], self.flags, key[1]))
-
-    def _remade(self, name: str, key: Any, make: Callable[[Any], bytes]) -> bytes:
-        """What was made last, if it was made of the same."""
+    def remade(self, name: str, key: Any, make: Callable[[Any], bytes]) -> bytes:
+        """What `make` gave for `key` last time under this name, if the key is the same now; else what it gives."""
         known = self._made.get(name)
         if known is None or known[0] != key:
             known = self._made[name] = (key, make(key))
@@ -105,8 +143,11 @@ class Transcript:
     @property
     def tools(self) -> tuple[ToolDeclaration, ...]:
         """The tools of the top-level list: the current ones, without those sent in place (WIRE-79)."""
-        in_place = self.flags.supports_mid_convo_system_messages and self.flags.supports_mid_convo_tool_additions
-        return tuple((self._leading if in_place else self._prompt).tools.values())
+        return tuple((self._leading if self._keeps_tools else self._prompt).tools.values())
+
+    @property
+    def _keeps_tools(self) -> bool:
+        return self._form.keeps_system and self._form.keeps_tools
 
     @property
     def has_tool_history(self) -> bool:
@@ -115,7 +156,7 @@ class Transcript:
 
     def grammars(self) -> dict[str, str]:
         """Current tools that are called with plain text, to the property that holds it."""
-        return grammars_of(self._prompt.tools.values(), self.flags)
+        return self._form.grammars(self._prompt.tools.values())
 
     def _restart(self, messages: list[ModelMessage]) -> None:
         """Makes everything again: the leading message tells what cannot stay in place."""
@@ -124,28 +165,27 @@ class Transcript:
         self._prompt, self._leading, self._declared = PromptReplay(), PromptReplay(), set()
         self._has_others = self._has_tools = False
         self.estimate = InputEstimate()
-        keeps = self.flags.supports_mid_convo_system_messages
-        self._preparation = Preparation(self.model, completions_call_id(self.model.provider), keeps)
+        self._preparation = Preparation(self.model, self._form.call_id, self._form.keeps_system)
         everything = PromptReplay()
         for message in messages:
             if isinstance(message, SystemMessage):
                 everything.add(message)
-        self._renderer = Renderer(self.model, self.flags, grammars_of(everything.tools.values(), self.flags))
+        self._grammars = self._form.grammars(everything.tools.values())
+        self._renderer = self._form.renderer(self._grammars)
         for index, message in enumerate(messages):
             self._take(message, is_leading=index < folded)
 
     def _fold_end(self, messages: list[ModelMessage]) -> int:
         """How many messages from the start have their system messages told by the leading one (WIRE-11, WIRE-79)."""
-        if not self.flags.supports_mid_convo_system_messages:
+        if not self._form.keeps_system:
             return len(messages)
         end, declared, at_start = 0, set[str](), True
-        in_place_tools = self.flags.supports_mid_convo_tool_additions
         for index, message in enumerate(messages):
             if not isinstance(message, SystemMessage):
                 at_start = False
                 continue
             added = [tool.name for tool in message.tools_added or ()]
-            changes_tools = in_place_tools and (message.tools_removed or not declared.isdisjoint(added))
+            changes_tools = self._keeps_tools and (message.tools_removed or not declared.isdisjoint(added))
             if at_start or message.replace or changes_tools:
                 end = index + 1
             declared.update(added)
@@ -156,13 +196,11 @@ class Transcript:
         if not isinstance(message, SystemMessage):
             self._take(message, is_leading=False)
             return True
-        keeps = self.flags.supports_mid_convo_system_messages
         added = [tool.name for tool in message.tools_added or ()]
-        in_place_tools = keeps and self.flags.supports_mid_convo_tool_additions
-        if message.replace or (in_place_tools and (message.tools_removed or not self._declared.isdisjoint(added))):
+        if message.replace or (self._keeps_tools and (message.tools_removed or not self._declared.isdisjoint(added))):
             return False
-        self._take(message, is_leading=not keeps or not self._has_others)
-        return self.grammars() == self._renderer.grammars
+        self._take(message, is_leading=not self._form.keeps_system or not self._has_others)
+        return self.grammars() == self._grammars
 
     def _take(self, message: ModelMessage, *, is_leading: bool) -> None:
         self.estimate.add(message)
@@ -185,20 +223,33 @@ class Transcript:
             self._settled += b","
         start = len(self._settled)
         self._settled += made
-        if self.flags.cache_control_format and has_text(wire):
+        if self._form.can_bear_mark(wire):
             self._marked = (start, start + len(made), wire)
+        elif self._form.marks_only_last:
+            self._marked = None
 
     def _mark(self, rest: list[Wire], cache_control: Wire) -> list[bytes | bytearray]:
-        """The settled messages; the last text of the last message that has one is marked, here or in `rest`."""
+        """The settled messages; the one that bears the mark is marked, here or in `rest`."""
         settled: list[bytes | bytearray] = [self._settled] if self._settled else []
         for index in reversed(range(len(rest))):
-            if has_text(rest[index]):
-                rest[index] = with_mark(rest[index], cache_control)
+            if self._form.can_bear_mark(rest[index]):
+                rest[index] = self._form.with_mark(rest[index], cache_control)
+                return settled
+            if self._form.marks_only_last:
                 return settled
         if self._marked is None:
             return settled
         start, end, wire = self._marked
-        return [bytes(self._settled[:start]), encoded(with_mark(wire, cache_control)), bytes(self._settled[end:])]
+        return [bytes(self._settled[:start]), encoded(self._form.with_mark(wire, cache_control)), bytes(self._settled[end:])]
+
+
+def joined(fields: Mapping[str, bytes], name: str, messages: Iterable[bytes | bytearray]) -> bytes:
+    """A body of encoded fields, in order; `messages`, by far the largest part, stand in for field `name` and are copied once."""
+    pieces: list[bytes | bytearray] = []
+    for field, value in fields.items():
+        pieces += [b"," if pieces else b"{", encoded(field), b":"]
+        pieces += messages if field == name and not value else [value]
+    return b"".join([*pieces, b"}"])
 
 
 def _has_calls(message: ModelMessage) -> bool:

@@ -1,0 +1,100 @@
+"""What differs between the wire APIs: one record per API, and what it keeps of a session between requests.
+
+`wire_provider.WireProvider` knows HTTP, credentials, hooks, waits and retries; it knows no API. An API
+says where a request goes, which header carries a key, what a refusal means, and begins `Conversation`s.
+A conversation follows the messages of one session with one model, so that a request costs what is new;
+it writes bodies and makes the `Reader` of each reply.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+from camshaft.actors.api import EMPTY, Json, Model, ModelMessage, ModelRequest, StreamItem, Usage
+from camshaft.extensions_std.providers.sse import SseEvent
+
+
+class MalformedEvent(Exception):
+    """An event of a reply that cannot be read; the text becomes the error of the answer."""
+
+
+class Reader(Protocol):
+    """Reads one reply: server-sent events in, stream items out."""
+
+    @property
+    def usage(self) -> Usage:
+        """What is known so far; it stays when the reply breaks."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the API's own mark of the end was read: what follows it is not waited for (STR-35)."""
+        ...
+
+    def parse(self, event: SseEvent) -> Json:
+        """The event as handlers of `provider_stream_event` see it; None for one that says nothing (WIRE-107).
+
+        Raises MalformedEvent.
+        """
+        ...
+
+    def read(self, event: Json) -> Sequence[StreamItem]:
+        """The items of a parsed event; an `Ended` among them ends the answer."""
+        ...
+
+    def finish(self) -> Sequence[StreamItem]:
+        """The items of the end of the body, an `Ended` at last."""
+        ...
+
+
+class Conversation(Protocol):
+    """One session with one model, from request to request. It must give the same bytes as one that begins anew."""
+
+    @property
+    def model(self) -> Model:
+        """Whose requests these are."""
+        ...
+
+    def follow(self, messages: Sequence[ModelMessage]) -> None:
+        """Takes the message list of the next request. O(new messages) if it continues the last one."""
+        ...
+
+    def layers(self, request: ModelRequest) -> tuple[Mapping[str, str | None], ...]:
+        """Headers between those of the identity and those of the credentials, later ones win (WIRE-3).
+
+        Asked after `follow`.
+        """
+        ...
+
+    def body(self, request: ModelRequest, level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> bytes:
+        """The body for the messages followed last. `level_params`: sampling parameters by level (MOD-23).
+
+        Raises ConstraintRefused.
+        """
+        ...
+
+    def reader(self, request: ModelRequest) -> Reader:
+        """For the reply to the body made last."""
+        ...
+
+    def gives_in(self, status: int, text: str) -> bool:
+        """Whether a refused request is worth sending again at once in another form, which `body` gives from now on (WIRE-38)."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class WireApi:
+    """One wire API."""
+
+    id: str
+    """As in a model's `api`."""
+    path: str
+    """Appended to the base url (WIRE-1)."""
+    begin: Callable[[Model], Conversation]
+    key_headers: Callable[[str], Mapping[str, str]]
+    """The header of a key (WIRE-2)."""
+    auth_headers: tuple[str, ...]
+    """Headers that count as a credential, in lower case (STR-32)."""
+    error_text: Callable[[int, bytes, str], str]
+    """Of an HTTP error: status, body, provider id (WIRE-24)."""
