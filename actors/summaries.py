@@ -12,7 +12,7 @@ import trio
 
 from camshaft.actors.answers import ABORTED_ANSWER, final_message
 from camshaft.actors.extension_host import ExtensionHost
-from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, provider_of
+from camshaft.actors.providers import ModelRequest, Provider, RequestHooks, RequestOptions, provider_of
 from camshaft.actors.request_hooks import summary_hooks
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
@@ -39,7 +39,7 @@ class Summarizer:
     model: Model
     thinking_level: str
     source: SummarySource | None = None
-    """Of a summary, for the events about its retries; None: something else is asked, and its retries are not told."""
+    """Of a summary; None: an extension asks something else. Then retries are not told, and no hook fires (WIRE-101)."""
     reason: str | None = None
     """Of a compaction."""
 
@@ -93,7 +93,7 @@ class Summarizer:
             thinking_level=self.thinking_level,
             messages=messages,
             options=RequestOptions(session_id=parts.world.ids.session_id(), cache_retention="none"),
-            hooks=summary_hooks(parts.host, model),
+            hooks=RequestHooks() if self.source is None else summary_hooks(parts.host, model),
         )
         kept = _Kept(partial, parts.host)
         with self.signal.bounded() as bounds:
