@@ -38,6 +38,8 @@ class RequestOptions:
     api_options: FrozenDict | None = None
     """Options of the API itself, by their JSON names (STR-4). None: the neutral entry, which caps output and clamps levels;
     a map, also an empty one: what is given is sent as it is, and `thinking_level` is not looked at."""
+    deferred: Json = None
+    """True, or an object with `window`: the answer may be a handle, to be fetched later (STR-40). The loop never asks for it."""
 
 
 @attrs.frozen(kw_only=True)

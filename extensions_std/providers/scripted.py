@@ -1,27 +1,33 @@
 """The scripted provider: a model whose answers a test writes down beforehand.
 
-A script is a queue of steps, and every request takes the next one (FAUX-3). A step is
+A script is a queue of steps, and every request takes the next one that is for it (FAUX-3). A step is
 
 * an `AssistantMessage`, made with `assistant(...)`: streamed block by block, in seeded chunks
   (FAUX-6), or in one delta a block with `chunked=False`;
-* a function `(request) -> AssistantMessage`, sync or async, evaluated when its turn comes;
+* a function `(request)` or `(request, state)`, sync or async, evaluated when its turn comes, that
+  answers with a message or a list of actions;
 * a list of actions (FAUX-22): stream items, which are emitted as they are, mixed with `Sleep`,
-  `WaitGate`, `OpenGate`, `Fail`, `Drop`, `Hang`, `Call`. Nothing is added: a list without `Started`
-  has no start, one that ends without `Ended` is a connection that dropped;
-* an async function `(request, signal, emit) -> None` of exactly three parameters, for all else.
+  `WaitGate`, `OpenGate`, `Fail`, `Drop`, `Hang`, `Call`, `Respond`, `Malformed`. Nothing is added: a
+  list without `Started` has no start, one that ends without `Ended` is a connection that dropped;
+* an async function `(request, signal, emit) -> None`, for all else;
+* `when(step, ...)`: one of these for some requests only (FAUX-25).
 
 Pace and abort. Every item, those of hand-written steps included, goes through one door: wait
 `pause_s`, look at the signal, emit. If the request was aborted, the door raises `RequestAborted`,
 which ends the step, and the provider ends the stream with what was sent so far, stop reason
 `aborted` (FAUX-8). What a step raises travels on and becomes an error message (LOOP-56).
 
-Nothing here reads a clock or a global random source (FAUX-20): chunk sizes come from `seed`, ids
-are counted, waiting is Trio's, and message times come from `clock`, or are left to the kernel.
+Deferred answers (FAUX-9). A request with the option `deferred` takes its step, and gets a handle
+instead of the answer; `fetch_deferred` gives the handle again `pending_fetches` times, then the
+answer, which is made once and is the same in all later fetches.
+
+Nothing here reads a clock or a global random source (FAUX-20): chunk sizes come from `seed`, the
+number of the request in its session, and the text; ids are counted in each session; waiting is
+Trio's, and message times come from `clock`, or are left to the kernel.
 """
 
 import inspect
-import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -37,24 +43,31 @@ from camshaft.actors.api import (
     Model,
     ModelRequest,
     Signal,
-    Started,
-    StreamItem,
-    TextDelta,
-    ThinkingDelta,
-    ToolCall,
-    ToolCallDelta,
     Usage,
     freeze,
-    text_of,
 )
+from camshaft.extensions_std.providers.scripted_deferred import Deferral, Deferrals, handle_items, why_not
+from camshaft.extensions_std.providers.scripted_messages import (
+    assistant,
+    end_of,
+    faux_model,
+    message_items,
+    text,
+    text_items,
+    thinking,
+    thinking_items,
+    tool_call,
+    tool_call_items,
+)
+from camshaft.extensions_std.providers.scripted_numbers import Cutter, SessionNumbers, timed_items
+from camshaft.extensions_std.providers.scripted_play import Gates, Play, RequestAborted, play_actions
 from camshaft.extensions_std.providers.scripted_records import (
-    CHARS_PER_TOKEN,
     RecordedRequest,
     ScriptState,
     UsageEstimate,
+    hidden_headers,
     payload_of,
-    tokens_of,
-    without_secrets,
+    record_of,
 )
 from camshaft.extensions_std.providers.scripted_steps import (
     Action,
@@ -64,20 +77,21 @@ from camshaft.extensions_std.providers.scripted_steps import (
     Fail,
     Hang,
     Live,
+    Malformed,
     OpenGate,
+    Reply,
+    Respond,
     Sleep,
     Step,
     WaitGate,
-    assistant,
-    block_items,
+    When,
+    checked_reply,
     checked_steps,
-    faux_model,
-    text,
-    text_items,
-    thinking,
-    thinking_items,
-    tool_call,
-    tool_call_items,
+    live_of,
+    parameters_of,
+    response_of,
+    shown,
+    when,
 )
 
 __all__ = [
@@ -89,23 +103,29 @@ __all__ = [
     "Fail",
     "Hang",
     "Live",
+    "Malformed",
     "NO_STOP_REASON",
     "OpenGate",
     "RecordedRequest",
+    "Reply",
     "RequestAborted",
+    "Respond",
     "ScriptState",
     "ScriptedProvider",
     "Sleep",
     "Step",
     "WaitGate",
+    "When",
     "assistant",
     "faux_model",
+    "message_items",
     "text",
     "text_items",
     "thinking",
     "thinking_items",
     "tool_call",
     "tool_call_items",
+    "when",
 ]
 
 EXHAUSTED: Final = "No more faux responses queued"
@@ -113,13 +133,6 @@ EXHAUSTED: Final = "No more faux responses queued"
 
 NO_STOP_REASON: Final = "Faux response ended without a stop reason"
 """Error text of a scripted message whose stop reason is `pending` (FAUX-7)."""
-
-
-class RequestAborted(Exception):
-    """The request was aborted while a step waited or emitted. A step lets it pass."""
-
-
-# -- the provider ------------------------------------------------------------------------
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -144,16 +157,19 @@ class ScriptedProvider:
     """Wall clock in ms for message times; None leaves them to the kernel."""
     records_messages: bool = True
     """Whether recorded requests hold the messages: O(n) a request."""
+    pending_fetches: int = 0
+    """Fetches of a deferred answer that get the handle once more (FAUX-9)."""
+    poll_after_ms: int | None = None
+    """`pollAfterMs` of the handles."""
     requests: list[RecordedRequest] = attrs.field(factory=list, init=False)
     state: ScriptState = attrs.field(factory=ScriptState, init=False)
     _steps: list[Step] = attrs.field(factory=list, init=False)
-    _gates: dict[str, trio.Event] = attrs.field(factory=dict, init=False)
+    _gates: Gates = attrs.field(factory=Gates, init=False)
     _estimate: UsageEstimate = attrs.field(factory=UsageEstimate, init=False)
-    _random: random.Random = attrs.field(init=False)
-    _ids: int = attrs.field(default=0, init=False)
+    _numbers: dict[str | None, SessionNumbers] = attrs.field(factory=dict, init=False)
+    _deferrals: Deferrals = attrs.field(factory=Deferrals, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._random = random.Random(self.seed)
         if not self.models:
             self.models = (faux_model(provider=self.name, api=self.api),)
 
@@ -176,222 +192,186 @@ class ScriptedProvider:
         self._steps.extend(checked_steps(steps))
 
     def get_pending_response_count(self) -> int:
-        """Steps not taken yet."""
+        """Steps not taken yet; one that repeats counts as long as it is there."""
         return len(self._steps)
 
     def open_gate(self, name: str) -> None:
         """Lets everything pass that waits, or will wait, at this gate."""
-        self._gate(name).set()
+        self._gates.open(name)
 
     async def wait_gate(self, name: str) -> None:
         """Waits until the gate is open."""
-        await self._gate(name).wait()
+        await self._gates.event(name).wait()
 
     def assert_exhausted(self) -> None:
         """Raises AssertionError if a step was not taken, or a request found none."""
         faults = []
-        if self._steps:
-            faults.append(f"{len(self._steps)} scripted responses were not requested, the next is {_shown(self._steps[0])}")
+        left = [step for step in self._steps if not (isinstance(step, When) and step.repeats)]
+        if left:
+            faults.append(f"{len(left)} scripted responses were not requested, the next is {shown(left[0])}")
         if self.state.unexpected_count:
             faults.append(f"{self.state.unexpected_count} of {self.state.call_count} requests found no scripted response")
         if faults:
             raise AssertionError("; ".join(faults))
+
+    def _take(self, request: ModelRequest) -> Step | None:
+        """The first step that is for this request. Raises what a guard raises."""
+        for index, step in enumerate(self._steps):
+            if not isinstance(step, When):
+                return self._steps.pop(index)
+            if step.fits(request):
+                return step.step if step.repeats else self._steps.pop(index).step  # type: ignore[union-attr]  # it is this When
+        return None
 
     # stream
 
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """Plays the next step. Raises what the step raises; a cancelled scope leaves the request recorded as cancelled."""
         self.state.call_count += 1
-        step = self._steps.pop(0) if self._steps else None
-        play = _Play(self, request, signal, emit, number=len(self.requests))
-        self._record(request)
+        play = Play(request, signal, emit, len(self.requests), self.pause_s)
+        self.requests.append(record_of(request, play.number, keeps_messages=self.records_messages))
+        numbers = self._numbers_of(request)
+        numbers.requests += 1
+        cutter = Cutter(f"{self.seed}/{numbers.requests}", self.token_size, self.chunked)
         try:
-            await self._call_hooks(request, play.number)
-            await self._play(step, play)
+            step = self._take(request)
+            await self._call_hooks(request, play.number, step)
+            if step is not None and request.options.deferred:
+                kept = self._deferrals.keep(step, request, cutter, pending=self.pending_fetches, poll_after_ms=self.poll_after_ms)
+                step = handle_items(kept.handle)
+            await self._until_aborted(play, lambda: self._play(step, play, cutter))
         except trio.Cancelled:
             play.outcome = "cancelled"
             raise
         finally:
-            self.requests[play.number] = attrs.evolve(self.requests[play.number], outcome=play.outcome)
+            self._note(play.number, outcome=play.outcome)
 
-    async def _call_hooks(self, request: ModelRequest, number: int) -> None:
+    async def fetch_deferred(
+        self, request: ModelRequest, handle: Mapping[str, Any], signal: Signal, emit: Emit, *, wait_ms: int = 0
+    ) -> None:
+        """Gives the handle again, or the answer to the request that got it (FAUX-9).
+
+        `request` says which model and hooks; it needs no messages. `wait_ms`: as long as that is not over, it
+        looks again every `poll_after_ms`; 0 looks once. Raises what the step raises.
+        """
+        self.state.deferred_fetch_count += 1
+        play = Play(request, signal, emit, -1, self.pause_s)
+        if request.hooks.on_response is not None:
+            await request.hooks.on_response(200, EMPTY)
+        await self._until_aborted(play, lambda: self._fetch(handle, play, wait_ms))
+
+    async def cancel_deferred(self, _model: Model, handle: Mapping[str, Any]) -> None:
+        """Later fetches of the handle fail; `state.cancelled_deferred` has it, also if it is unknown (FAUX-9)."""
+        await trio.lowlevel.checkpoint()
+        self.state.cancelled_deferred.append(freeze(handle))
+        kept = self._deferrals.find(handle)
+        if kept is not None:
+            kept.is_cancelled = True
+
+    async def _fetch(self, handle: Mapping[str, Any], play: Play, wait_ms: int) -> None:
+        kept = self._deferrals.find(handle)
+        every_ms, left_ms = self.poll_after_ms or 0, wait_ms
+        while kept is not None and kept.pending and 0 < every_ms <= left_ms:
+            kept.pending -= 1
+            left_ms -= every_ms
+            await play.wait(every_ms / 1000)
+        fault = why_not(kept, handle)
+        if kept is None or fault is not None:
+            await play.end(Ended("error", fault))
+        elif kept.pending:
+            kept.pending -= 1
+            await play_actions(handle_items(kept.handle), play, self._gates)
+        else:
+            await self._play_kept(kept, play)
+
+    async def _play_kept(self, kept: Deferral, play: Play) -> None:
+        """The answer, made at the first time; a live step is played anew each time."""
+        live = live_of(kept.step)
+        if live is not None:
+            play.tells_events = False
+            await live(kept.request, play.signal, play.send)
+            return
+        async with kept.turn:
+            if kept.reply is None:
+                reply = await self._reply_of(kept.step, kept.request)
+                if isinstance(reply, AssistantMessage) and not reply.timestamp:
+                    reply = attrs.evolve(reply, timestamp=self._now() or 0)
+                kept.reply = reply
+        await self._play_reply(kept.reply, play, kept.cutter)
+
+    async def _call_hooks(self, request: ModelRequest, number: int, step: Step | None) -> None:
         """As an adapter does, with a stable rendering of the request as its body (FAUX-23)."""
         hooks = request.hooks
         if hooks.on_headers is not None:
-            await hooks.on_headers(request.options.headers)
+            self._note(number, headers=hidden_headers(await hooks.on_headers(request.options.headers)))
         if hooks.on_payload is not None:
-            payload = freeze(await hooks.on_payload(payload_of(request)))
-            self.requests[number] = attrs.evolve(self.requests[number], payload=payload)
+            rendered = payload_of(request.model, request.thinking_level, request.messages, request.options)
+            self._note(number, replaced_payload=freeze(await hooks.on_payload(rendered)))
         if hooks.on_response is not None:
-            await hooks.on_response(200, EMPTY)
+            response = response_of(step)
+            await hooks.on_response(response.status, response.headers)
 
-    async def _play(self, step: Step | None, play: "_Play") -> None:
+    async def _until_aborted(self, play: Play, body: Callable[[], Awaitable[None]]) -> None:
         try:
-            if step is None:
-                self.state.unexpected_count += 1
-                await play.end(Ended(stop_reason="error", error_message=EXHAUSTED, usage=NO_USAGE))
-            elif isinstance(step, AssistantMessage):
-                await self._message(step, play)
-            elif isinstance(step, Sequence):
-                await self._actions(step, play)
-            else:
-                await self._function(step, play)
+            await body()
         except RequestAborted:
             usage = play.usage or self._usage(play.request, None)
             await play.end(attrs.evolve(ABORTED, usage=usage, timestamp=self._now()))
         if play.outcome == "raised":
             play.outcome = "dropped"
 
-    async def _function(self, step: Any, play: "_Play") -> None:
-        if len(inspect.signature(step).parameters) == 3:
-            await step(play.request, play.signal, play.send)
-            return
-        message = step(play.request)
-        await self._message(await message if inspect.isawaitable(message) else message, play)
+    async def _play(self, step: Step | None, play: Play, cutter: Cutter) -> None:
+        live = live_of(step)
+        if step is None:
+            self.state.unexpected_count += 1
+            await play.end(Ended("error", EXHAUSTED, usage=NO_USAGE))
+        elif live is not None:
+            play.tells_events = False
+            await live(play.request, play.signal, play.send)
+        else:
+            await self._play_reply(await self._reply_of(step, play.request), play, cutter)
 
-    async def _actions(self, actions: Sequence[Action], play: "_Play") -> None:
-        for action in actions:
-            match action:
-                case Sleep(seconds):
-                    await play.wait(seconds)
-                case WaitGate(name):
-                    await play.wait_for(self._gate(name))
-                case OpenGate(name):
-                    self.open_gate(name)
-                case Hang():
-                    await play.signal.wait()
-                    raise RequestAborted
-                case Drop():
-                    return
-                case Fail(said, status):
-                    await play.send(Ended(stop_reason="error", error_message=f"{status} {said}" if status else said))
-                    return
-                case Call(body):
-                    done = body()
-                    if done is not None:
-                        await done
-                case _:
-                    await play.send(action)
+    async def _reply_of(self, step: Any, request: ModelRequest) -> Reply:
+        """What the step answers: a message whose calls have ids and whose usage is known, or actions."""
+        reply = step
+        if callable(step):
+            arguments = (request, self.state) if parameters_of(step) == 2 else (request,)
+            answered = step(*arguments)
+            reply = checked_reply(await answered if inspect.isawaitable(answered) else answered, step)
+        if not isinstance(reply, AssistantMessage):
+            return reply  # type: ignore[no-any-return]  # actions
+        named = self._numbers_of(request).named(reply, request)
+        return attrs.evolve(named, usage=self._usage(request, named))
 
-    async def _message(self, message: AssistantMessage, play: "_Play") -> None:
-        play.usage = self._usage(play.request, message)
-        level = message.provider_thinking_level
-        await play.send(Started(response_id=message.response_id, response_model=message.response_model, provider_thinking_level=level))
-        for index, block in enumerate(message.content):
-            named = attrs.evolve(block, id=self._next_id()) if isinstance(block, ToolCall) and not block.id else block
-            for item in block_items(index, named, self._chunks):
-                await play.send(item, delay_s=self._delay_of(item))
-        await play.send(self._end_of(message, play.usage))
+    async def _play_reply(self, reply: Reply, play: Play, cutter: Cutter) -> None:
+        if isinstance(reply, AssistantMessage):
+            await self._message(reply, play, cutter)
+        else:
+            await play_actions(reply, play, self._gates)
 
-    def _end_of(self, message: AssistantMessage, usage: Usage) -> Ended:
+    async def _message(self, message: AssistantMessage, play: Play, cutter: Cutter) -> None:
+        play.usage = message.usage
+        for item, delay_s in timed_items(message, cutter, self.tokens_per_second):
+            await play.send(item, delay_s=delay_s)
         if message.stop_reason == "pending":
-            return Ended(stop_reason="error", error_message=NO_STOP_REASON, usage=usage, timestamp=self._now())
-        return Ended(
-            stop_reason=message.stop_reason,
-            error_message=message.error_message,
-            usage=usage,
-            raw_stop_reason=message.raw_stop_reason,
-            deferred=message.deferred,
-            diagnostics=message.diagnostics,
-            end_turn=message.end_turn,
-            timestamp=message.timestamp or self._now(),
-        )
-
-    def _chunks(self, value: str) -> Iterator[str]:
-        """Pieces of seeded length; an empty text is one empty piece (FAUX-6)."""
-        if not value or not self.chunked:
-            yield value
-            return
-        start = 0
-        while start < len(value):
-            end = start + CHARS_PER_TOKEN * self._random.randint(*self.token_size)
-            yield value[start:end]
-            start = end
-
-    def _delay_of(self, item: StreamItem) -> float:
-        if self.tokens_per_second is None or not isinstance(item, (TextDelta, ThinkingDelta, ToolCallDelta)):
-            return 0
-        return tokens_of(item.delta) / self.tokens_per_second
+            await play.send(Ended("error", NO_STOP_REASON, usage=message.usage, timestamp=self._now()))
+        else:
+            end = end_of(message, message.usage)
+            await play.send(attrs.evolve(end, timestamp=end.timestamp or self._now()))
 
     def _usage(self, request: ModelRequest, message: AssistantMessage | None) -> Usage:
         """As scripted if given (FAUX-21), else the estimate of FAUX-5."""
-        if message is not None and message.usage != NO_USAGE:
+        if message is not None and message.usage is not NO_USAGE:
             return message.usage
         return self.usage if self.usage is not None else self._estimate.usage_of(request, message)
 
-    def _record(self, request: ModelRequest) -> None:
-        record = RecordedRequest(
-            number=len(self.requests),
-            model=request.model,
-            thinking_level=request.thinking_level,
-            messages=tuple(request.messages) if self.records_messages else (),
-            options=without_secrets(request.options),
-            at_s=trio.current_time(),
-        )
-        self.requests.append(record)
+    # records
 
-    def _gate(self, name: str) -> trio.Event:
-        return self._gates.setdefault(name, trio.Event())
+    def _note(self, number: int, **fields: Any) -> None:
+        self.requests[number] = attrs.evolve(self.requests[number], **fields)
 
-    def _next_id(self) -> str:
-        self._ids += 1
-        return f"call_{self._ids}"
+    def _numbers_of(self, request: ModelRequest) -> SessionNumbers:
+        return self._numbers.setdefault(request.options.session_id, SessionNumbers())
 
     def _now(self) -> int | None:
         return self.clock() if self.clock is not None else None
-
-
-@attrs.define(eq=False)
-class _Play:
-    """One request being answered: the door through which its items go."""
-
-    _provider: ScriptedProvider
-    request: ModelRequest
-    signal: Signal
-    _emit: Emit
-    number: int
-    usage: Usage | None = None
-    outcome: str = "raised"
-
-    async def send(self, item: StreamItem, *, delay_s: float = 0) -> None:
-        """Pauses, looks at the signal, emits. Raises RequestAborted."""
-        await self.wait(self._provider.pause_s + delay_s)
-        await self.end(item)
-
-    async def end(self, item: StreamItem) -> None:
-        """Emits at once, whatever the signal says."""
-        if isinstance(item, Ended):
-            self.outcome = item.stop_reason
-        await self._emit(item)
-
-    async def wait(self, seconds: float) -> None:
-        """Waits that long; a checkpoint at least. Raises RequestAborted as soon as the request is aborted."""
-        if seconds > 0:
-            with trio.move_on_after(seconds):
-                await self.signal.wait()
-        else:
-            await trio.lowlevel.checkpoint()
-        self._check()
-
-    async def wait_for(self, gate: trio.Event) -> None:
-        """Waits for a gate or the abort, whichever comes first."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_after, self.signal.wait, nursery.cancel_scope)
-            await gate.wait()
-            nursery.cancel_scope.cancel()
-        self._check()
-
-    def _check(self) -> None:
-        if self.signal.cancelled:
-            raise RequestAborted
-
-
-async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: trio.CancelScope) -> None:
-    await wait()
-    scope.cancel()
-
-
-def _shown(step: Step) -> str:
-    """A step in an error: the text of an answer that has one, else everything."""
-    text = text_of(step.content) if isinstance(step, AssistantMessage) else ""
-    return f"assistant({text!r})" if text else repr(step)

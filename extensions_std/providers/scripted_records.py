@@ -1,11 +1,15 @@
-"""What the scripted provider remembers of requests, and the usage it estimates for them (FAUX-5, FAUX-24)."""
+"""What the scripted provider remembers of requests, how it renders them, and the usage it estimates (FAUX-5, FAUX-23, FAUX-24)."""
 
 import math
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
+import trio
 
 from camshaft.actors.api import (
+    EMPTY,
     AssistantMessage,
     Cost,
     FrozenDict,
@@ -20,8 +24,10 @@ from camshaft.actors.api import (
     Usage,
     dumps,
     encode,
+    freeze,
     text_of,
 )
+from camshaft.extensions_std.providers.preparation import Preparation, PromptReplay
 
 CHARS_PER_TOKEN: Final = 4
 """Estimate of FAUX-5 and FAUX-6; rounded up."""
@@ -47,16 +53,67 @@ class RecordedRequest:
     """Header values that may be secret are hidden."""
     at_s: float
     """Trio's time, virtual under a virtual clock."""
-    payload: Json = None
+    headers: FrozenDict = attrs.field(default=EMPTY, repr=False)
+    """The request's headers as header handlers left them, those that may be secret hidden."""
+    replaced_payload: Json = None
     """The body as payload handlers left it (FAUX-23); None if there were none."""
     outcome: str = "pending"
     """The stop reason; `dropped`: no terminal item; `raised`; `cancelled`: scope was cancelled."""
 
+    @property
+    def payload(self) -> Json:
+        """The body that would have been sent: as handlers left it, else as `payload_of` renders the request. O(messages)."""
+        if self.replaced_payload is not None:
+            return self.replaced_payload
+        return freeze(payload_of(self.model, self.thinking_level, self.messages, self.options))
 
-def payload_of(request: ModelRequest) -> dict[str, Any]:
-    """A stable JSON rendering of a request: model, level, messages in their persisted form. O(messages)."""
-    messages = [encode(each) for each in request.messages]
-    return {"model": request.model.id, "thinkingLevel": request.thinking_level, "messages": messages}
+
+def record_of(request: ModelRequest, number: int, *, keeps_messages: bool) -> RecordedRequest:
+    """A record of a request that arrives now."""
+    options, model = request.options, request.model
+    headers = hidden_headers(options.headers)
+    return RecordedRequest(
+        number=number,
+        model=attrs.evolve(model, headers=hidden_headers(model.headers)) if model.headers else model,
+        thinking_level=request.thinking_level,
+        messages=tuple(request.messages) if keeps_messages else (),
+        options=attrs.evolve(options, headers=headers) if options.headers else options,
+        headers=headers,
+        at_s=trio.current_time(),
+    )
+
+
+def payload_of(model: Model, thinking_level: str, messages: Sequence[ModelMessage], options: RequestOptions) -> dict[str, Any]:
+    """A stable JSON rendering of a request: one system message, the messages after preparation, tools, options (FAUX-23).
+
+    Messages have their persisted form. Headers are not part of it. O(messages).
+    """
+    replay, preparation = PromptReplay(), Preparation(model, _same_id)
+    prepared: list[ModelMessage] = []
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            replay.add(message)
+        else:
+            prepared += preparation.add(message)
+    prepared += preparation.tail()
+    head = [{"role": "system", "content": replay.text}] if replay.text else []
+    return {
+        "model": model.id,
+        "thinkingLevel": thinking_level,
+        "messages": [*head, *map(encode, prepared)],
+        "tools": [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in replay.tools.values()],
+        "options": _options_json(options),
+    }
+
+
+def _same_id(id: str) -> str:
+    return id
+
+
+def _options_json(options: RequestOptions) -> dict[str, Any]:
+    """Options that were given, under their names of STR-3."""
+    given = attrs.asdict(options, recurse=False, filter=lambda field, value: field.name != "headers" and value not in (None, EMPTY))
+    return {re.sub("_(.)", lambda found: found[1].upper(), name): value for name, value in given.items()}
 
 
 @attrs.define
@@ -66,6 +123,9 @@ class ScriptState:
     call_count: int = 0
     unexpected_count: int = 0
     """Requests that found no step."""
+    deferred_fetch_count: int = 0
+    cancelled_deferred: list[FrozenDict] = attrs.field(factory=list)
+    """Handles of deferred answers that were cancelled, known ones or not."""
 
 
 @attrs.define
@@ -123,10 +183,6 @@ def _common_prefix(old: str, new: str) -> str:
     return old[:low]
 
 
-def without_secrets(options: RequestOptions) -> RequestOptions:
-    """The options with header values hidden that may be secret."""
-    headers = options.headers
-    if not headers:
-        return options
-    shown = {name: HIDDEN if any(word in name.lower() for word in _SECRET_WORDS) else value for name, value in headers.items()}
-    return attrs.evolve(options, headers=FrozenDict(shown))
+def hidden_headers(headers: Mapping[str, Json]) -> FrozenDict:
+    """The headers with values hidden that may be secret."""
+    return FrozenDict({name: HIDDEN if any(word in name.lower() for word in _SECRET_WORDS) else value for name, value in headers.items()})

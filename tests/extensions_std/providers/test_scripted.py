@@ -38,7 +38,11 @@ def _provider(*steps: object, **fields: object) -> ScriptedProvider:
 
 
 async def test_message_streams_block_by_block_and_comes_out_as_scripted() -> None:
-    content = (thinking("Let me look at this for a while"), text("Reading the file now"), tool_call("read", {"path": "a"}, id="c1"))
+    content = (
+        thinking("Let me look at this for a while"),
+        text("Reading the file now, from the first line to the last"),
+        tool_call("read", {"path": "a"}, id="c1"),
+    )
     provider = _provider(assistant(content, stop_reason="toolUse", usage=Usage(input=7, output=3, total_tokens=10)))
 
     asked = await ask(provider)
