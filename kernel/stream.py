@@ -7,7 +7,8 @@ Theory of operation. A provider pushes items; `fold` gives the next `Partial` or
     after it           block items, Noted, Ended; no second Started
     after Ended        nothing
     a block            opens at the next free index, grows by items of its own kind, ends once;
-                       several may be open, and deltas may go to any open one (STR-14)
+                       several may be open, and deltas may go to any open one (STR-14);
+                       thinking may be signed later, also after its end
 
 A partial is immutable to everyone who looks at it, yet a delta costs O(1): the text of a
 block is a list of chunks that all its snapshots share, each knowing how many of them are its
@@ -98,6 +99,14 @@ class ThinkingEnded:
 
 
 @attrs.frozen
+class ThinkingSigned:
+    """A thinking block's signature became known, or is another; it has no event, and the block may have ended."""
+
+    index: int
+    thinking_signature: str
+
+
+@attrs.frozen
 class ToolCallStarted:
     """A tool call begins; its arguments follow as pieces of JSON text, or stand as given here if no text follows."""
 
@@ -105,6 +114,8 @@ class ToolCallStarted:
     id: str
     name: str
     arguments: FrozenDict = EMPTY
+    text: str = ""
+    """The beginning of the arguments' text, where a server gives some with the start; `arguments` is not looked at then."""
 
 
 @attrs.frozen
@@ -151,7 +162,16 @@ class Ended:
 
 
 BlockItem = (
-    TextStarted | TextDelta | TextEnded | ThinkingStarted | ThinkingDelta | ThinkingEnded | ToolCallStarted | ToolCallDelta | ToolCallEnded
+    TextStarted
+    | TextDelta
+    | TextEnded
+    | ThinkingStarted
+    | ThinkingDelta
+    | ThinkingEnded
+    | ThinkingSigned
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCallEnded
 )
 StreamItem = Started | BlockItem | Noted | Ended
 
@@ -349,8 +369,8 @@ def finish(partial: Partial, ended: Ended) -> AssistantMessage:
 
 
 def event_of(partial_after: Partial, item: StreamItem) -> AssistantMessageEvent | None:
-    """The event of an item that was folded into `partial_after`, or None for `Noted`, which has none (STR-18)."""
-    if isinstance(item, Noted):
+    """The event of an item that was folded into `partial_after`; None for `Noted` (STR-18) and `ThinkingSigned`, which have none."""
+    if isinstance(item, (Noted, ThinkingSigned)):
         return None
     kind = _EVENTS[type(item)]
     if isinstance(item, Ended):
@@ -391,8 +411,11 @@ def _open(partial: Partial, item: TextStarted | ThinkingStarted | ToolCallStarte
         return Violation(f"{name} with index {item.index!r}; the next block has index {count}")
     if isinstance(item, ToolCallStarted) and not isinstance(item.arguments, FrozenDict):
         return Violation(f"ToolCallStarted for block {item.index} with arguments {item.arguments!r}, which are no FrozenDict")
-    block = _Block(index=count, opened=_opened(item))
-    return Partial(attrs.evolve(partial._frame, blocks=(*_blocks_of(partial), block)), block)
+    if isinstance(item, ToolCallStarted) and type(item.text) is not str:
+        return Violation(f"ToolCallStarted for block {item.index} with a text that is none: {item.text!r}")
+    given = [item.text] if isinstance(item, ToolCallStarted) and item.text else []
+    block = _Block(index=count, opened=_opened(item), chunks=_Chunks(given), count=len(given))
+    return Partial(attrs.evolve(partial._frame, blocks=(*_blocks_of(partial), block)), block, block.count)
 
 
 def _grow(partial: Partial, item: TextDelta | ThinkingDelta | ToolCallDelta) -> Partial | Violation:
@@ -418,6 +441,19 @@ def _close(partial: Partial, item: TextEnded | ThinkingEnded | ToolCallEnded) ->
     return Partial(partial._frame, attrs.evolve(block, closed=_closed(block, item)), block.count)
 
 
+def _sign(partial: Partial, item: ThinkingSigned) -> Partial | Violation:
+    if type(item.thinking_signature) is not str:
+        return Violation(f"ThinkingSigned for block {item.index} with a signature that is no text: {item.thinking_signature!r}")
+    partial = _turned_to(partial, item.index)
+    block = partial._block
+    known = block and (block.closed or block.opened)
+    if block is None or not isinstance(known, ThinkingBlock):
+        return _refused(partial, item)
+    signed = attrs.evolve(known, thinking_signature=item.thinking_signature)
+    changed = attrs.evolve(block, opened=signed) if block.closed is None else attrs.evolve(block, closed=signed)
+    return Partial(partial._frame, changed, block.count)
+
+
 _STEPS: Final[Mapping[type[Any], Callable[[Partial, Any], Partial | Violation]]] = MappingProxyType(
     {
         Started: _start,
@@ -431,6 +467,7 @@ _STEPS: Final[Mapping[type[Any], Callable[[Partial, Any], Partial | Violation]]]
         ToolCallDelta: _grow,
         TextEnded: _close,
         ThinkingEnded: _close,
+        ThinkingSigned: _sign,
         ToolCallEnded: _close,
     }
 )
@@ -441,6 +478,7 @@ _TAKES: Final[Mapping[type[Any], type[Any]]] = MappingProxyType(
         TextEnded: TextBlock,
         ThinkingDelta: ThinkingBlock,
         ThinkingEnded: ThinkingBlock,
+        ThinkingSigned: ThinkingBlock,
         ToolCallDelta: ToolCall,
         ToolCallEnded: ToolCall,
     }

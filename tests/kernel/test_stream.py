@@ -24,6 +24,7 @@ from camshaft.kernel.stream import (
     TextStarted,
     ThinkingDelta,
     ThinkingEnded,
+    ThinkingSigned,
     ThinkingStarted,
     ToolCallDelta,
     ToolCallEnded,
@@ -153,6 +154,26 @@ def _call(partial: Partial) -> ToolCall:
     return call
 
 
+def test_text_given_at_the_start_of_a_call_is_the_beginning_of_its_arguments() -> None:
+    begun = folded(Started(), ToolCallStarted(0, "c1", "read", text='{"pa'))
+    older, grown = begun, folded(ToolCallDelta(0, 'th":"a"}'), start=begun)
+
+    assert older.message.tool_calls[0].arguments == FrozenDict()
+    assert grown.message.tool_calls[0].arguments == FrozenDict({"path": "a"})
+    assert folded(ToolCallEnded(0), start=grown).message.tool_calls[0].arguments == FrozenDict({"path": "a"})
+
+
+def test_signature_that_comes_late_is_kept_before_and_after_the_end_of_the_thinking() -> None:
+    open_block = folded(Started(), ThinkingStarted(0), ThinkingDelta(0, "Hm"), ThinkingSigned(0, "s1"))
+    ended = folded(ThinkingEnded(0), TextStarted(1), TextDelta(1, "x"), start=open_block)
+    signed = folded(ThinkingSigned(0, "s2"), TextDelta(1, "y"), start=ended)
+
+    assert open_block.message.content == (ThinkingBlock(thinking="Hm", thinking_signature="s1"),)
+    assert ended.message.content[0] == ThinkingBlock(thinking="Hm", thinking_signature="s1")
+    assert signed.message.content == (ThinkingBlock(thinking="Hm", thinking_signature="s2"), TextBlock(text="xy"))
+    assert event_of(signed, ThinkingSigned(0, "s2")) is None
+
+
 def test_finished_call_of_the_provider_is_taken_as_it_is() -> None:
     call = ToolCall(id="c9", name="read", arguments=FrozenDict({"a": 1}), thought_signature="t")
 
@@ -226,6 +247,10 @@ VIOLATIONS: list[tuple[list[Any], Any, str]] = [
     (TEXT, ToolCallEnded(0), "is a TextBlock"),
     ([*TEXT, TextEnded(0)], TextDelta(0, "x"), "has ended"),
     ([*TEXT, TextEnded(0)], TextEnded(0), "has ended"),
+    (TEXT, ThinkingSigned(0, "s"), "is a TextBlock"),
+    (TEXT, ThinkingSigned(1, "s"), "unknown block 1"),
+    ([Started(), ThinkingStarted(0)], ThinkingSigned(0, None), "no text"),  # type: ignore[arg-type]  # likewise
+    ([Started()], ToolCallStarted(0, "c", "read", text=None), "a text that is none"),  # type: ignore[arg-type]  # likewise
     (CALL, ToolCallEnded(0, {"id": "c1"}), "no ToolCall"),  # type: ignore[arg-type]  # likewise
     ([Started(), Ended("stop")], Ended("stop"), "after the stream ended"),
     ([Started(), Ended("stop")], TextStarted(0), "after the stream ended"),
