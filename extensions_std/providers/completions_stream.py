@@ -23,7 +23,6 @@ from camshaft.actors.api import (
     Ended,
     FrozenDict,
     Json,
-    MalformedJson,
     Model,
     Noted,
     StreamItem,
@@ -41,11 +40,10 @@ from camshaft.actors.api import (
     cost_of,
     dumps,
     final_arguments,
-    loads,
 )
 from camshaft.extensions_std.providers.completions_render import REASONING_FIELDS
 from camshaft.extensions_std.providers.sse import SseEvent
-from camshaft.extensions_std.providers.wire_api import MalformedEvent
+from camshaft.extensions_std.providers.wire_api import json_of
 
 STOP_REASONS: Final[Mapping[str, str]] = {
     "stop": "stop",
@@ -56,7 +54,6 @@ STOP_REASONS: Final[Mapping[str, str]] = {
 }
 """Finish reason to stop reason; any other is an error (WIRE-76)."""
 
-MALFORMED: Final = "Error reading response: malformed server-sent event JSON."
 NO_FINISH_REASON: Final = "Stream ended without finish_reason"
 UNKNOWN_TOOL_PROPERTY: Final = "input"
 """Property of a grammar tool that was not declared (WIRE-39)."""
@@ -108,11 +105,7 @@ class ChunkReader:
         if event.data.strip() == b"[DONE]":
             self.is_over = True
             return None
-        try:
-            chunk: Json = loads(event.data)
-        except MalformedJson:
-            raise MalformedEvent(MALFORMED) from None
-        return chunk
+        return json_of(event)
 
     def read(self, chunk: Json) -> list[StreamItem]:
         """The items of one chunk, none for one that is no object; an `Ended` among them ends the stream."""

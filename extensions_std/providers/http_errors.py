@@ -8,6 +8,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
+import attrs
+
 from camshaft.actors.api import MalformedJson, dumps, loads
 
 RETRIED_STATUSES: Final = frozenset({408, 409, 429})
@@ -30,20 +32,53 @@ HIDDEN: Final = "<hidden>"
 
 def completions_error(status: int, body: bytes) -> str:
     """The text of an HTTP error of chat completions (WIRE-24); the server's own words, never empty."""
+    error = _openai_error(body)
+    return f"{status}: {error.told}" if error.has_message or error.is_cut else f"{status} {error.told}"
+
+
+def responses_error(status: int, body: bytes, provider: str) -> str:
+    """The text of an HTTP error of OpenAI's responses (WIRE-24); the server's own words, never empty."""
+    error = _openai_error(body)
+    head = f"{'OpenAI' if provider == 'openai' else provider} API error ({status}): "
+    return f"{head}{error.told}" if error.has_message or error.is_cut else f"{head}{status} {error.told}"
+
+
+def openai_plain_error(status: int, body: bytes) -> str:
+    """The same in few words: its message alone, if it has one (WIRE-21)."""
+    error = _openai_error(body)
+    return f"{status} {error.message or error.told}"
+
+
+@attrs.frozen
+class _OpenAiError:
+    """What the body of a failed response says."""
+
+    told: str
+    """All of it, as far as it is told."""
+    message: str = ""
+    has_message: bool = False
+    is_cut: bool = False
+
+
+def _openai_error(body: bytes) -> _OpenAiError:
     text = body.decode("utf-8", "replace")
     if not text.strip():
-        return f"{status} status code (no body)"
+        return _OpenAiError("status code (no body)")
     try:
         value = loads(body)
     except MalformedJson:
-        return f"{status} {text}"
+        return _OpenAiError(text)
     error = value.get("error") if isinstance(value, dict) else None
     told = error if error is not None else value
     shown = dumps(told).decode()
-    if isinstance(told, dict) and len(shown) > JSON_MAX:
-        return f"{status}: {shown[:JSON_MAX]}... [truncated {len(shown) - JSON_MAX} chars]"
-    has_message = isinstance(told, dict) and bool(told.get("message"))
-    return f"{status}: {shown}" if has_message else f"{status} {shown}"
+    if not isinstance(told, dict):
+        return _OpenAiError(shown)
+    message = told.get("message")
+    said = message if isinstance(message, str) else ""
+    if len(shown) > JSON_MAX:
+        cut = f"{shown[:JSON_MAX]}... [truncated {len(shown) - JSON_MAX} chars]"
+        return _OpenAiError(cut, said, bool(message), is_cut=True)
+    return _OpenAiError(shown, said, bool(message))
 
 
 def is_retried(status: int | None, headers: Mapping[str, str]) -> bool:

@@ -10,7 +10,7 @@ from camshaft.extensions_std.providers.compat import CompletionsFlags, completio
 from camshaft.extensions_std.providers.completions_body import CompletionsOptions, affinity_headers, body_of
 from camshaft.extensions_std.providers.completions_render import completions_form
 from camshaft.extensions_std.providers.completions_stream import ChunkReader
-from camshaft.extensions_std.providers.http_errors import completions_error
+from camshaft.extensions_std.providers.http_errors import completions_error, openai_plain_error
 from camshaft.extensions_std.providers.wire_api import Reader, WireApi
 from camshaft.extensions_std.providers.wire_transcript import Transcript
 
@@ -81,4 +81,5 @@ COMPLETIONS: Final = WireApi(
     key_headers=lambda key: {"authorization": f"Bearer {key}"},
     auth_headers=("authorization", "cf-aig-authorization"),
     error_text=lambda status, body, _provider: completions_error(status, body),
+    plain_error=openai_plain_error,
 )

@@ -9,7 +9,8 @@ It is total: whatever a branch holds (turns that failed, calls nobody answered, 
 for, calls of other models, unknown blocks), what comes out keeps these promises:
 
     every tool call is followed by exactly one result, before anything else comes (WIRE-19)
-    no result without its call (WIRE-19a); no two calls of one message share an id
+    no result of a call that is not sent (WIRE-19a), and no second one; no two calls of one message share an id
+    no result of a call that never was, unless the API is sent those
     no failed or aborted answer (WIRE-18); no thinking of another model (WIRE-16)
     no image for a model that takes none (WIRE-14)
     a system message that stays in place never stands between a call and its result (WIRE-11)
@@ -19,7 +20,7 @@ Input messages are never changed. Lone surrogates are left to the encoder (`clea
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import attrs
@@ -52,8 +53,8 @@ NO_RESULT: Final = "No result provided"
 NO_IMAGES: Final = "(image omitted: model does not support images)"
 NO_TOOL_IMAGES: Final = "(tool image omitted: model does not support images)"
 
-CallId = Callable[[str], str]
-"""The target's rule for the id of a foreign call (WIRE-19b)."""
+CallId = Callable[[str, AssistantMessage], str]
+"""The target's rule for the id of a foreign call, and the message it stands in (WIRE-19b)."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _MAYBE_SURROGATE: Final = b"\\ud"
@@ -118,12 +119,16 @@ class _Open:
 
 @attrs.define
 class Preparation:
-    """See the header. `copied()` gives an independent one, O(open calls)."""
+    """See the header."""
 
     _model: Model
     _call_id: CallId
     _keeps_system: bool = False
     """Whether system messages given to `add` stay in place; otherwise they are dropped here and replayed elsewhere."""
+    _keeps_strays: bool = False
+    """Whether a result stays whose call was never seen; otherwise it is dropped."""
+    _calls: set[str] = attrs.field(factory=set)
+    """Ids of all calls seen, as they stood in their messages."""
     _open: list[_Open] = attrs.field(factory=list)
     _held: list[SystemMessage] = attrs.field(factory=list)
     """Wait for the results of the open calls."""
@@ -154,15 +159,16 @@ class Preparation:
         return done
 
     def _assistant(self, message: AssistantMessage) -> list[ModelMessage]:
+        self._calls.update([call.id for call in message.tool_calls])
         if message.stop_reason in FAILED:
             return []
         before = self._closed()
         is_own = (message.provider, message.api, message.model) == (self._model.provider, self._model.api, self._model.id)
-        content = tuple(self._blocks(message.content, is_own=is_own))
+        content = tuple(self._blocks(message, is_own=is_own))
         return [*before, attrs.evolve(message, content=content)]
 
-    def _blocks(self, blocks: Sequence[Block], *, is_own: bool) -> Iterator[Block]:
-        for block in blocks:
+    def _blocks(self, message: AssistantMessage, *, is_own: bool) -> Iterator[Block]:
+        for block in message.content:
             match block:
                 case ThinkingBlock():
                     if is_own and (block.redacted or block.thinking_signature or block.thinking.strip()):
@@ -170,7 +176,7 @@ class Preparation:
                 case TextBlock():
                     yield block if is_own or block.text_signature is None else attrs.evolve(block, text_signature=None)
                 case ToolCall():
-                    sent = self._unique(block.id if is_own else self._call_id(block.id))
+                    sent = self._unique(block.id if is_own else self._call_id(block.id, message))
                     self._open.append(_Open(block.id, sent, block.name))
                     signature = block.thought_signature if is_own else None
                     yield attrs.evolve(block, id=sent, thought_signature=signature)
@@ -185,12 +191,13 @@ class Preparation:
         return f"{wanted}_{number}"
 
     def _result(self, message: ToolResultMessage) -> list[ModelMessage]:
-        """The answer to an open call; anything else answers a call that is not sent, or is answered already."""
+        """The answer to an open call; anything else answers a call that is not sent, is answered already, or never was."""
+        content = message.content if "image" in self._model.input else _without_images(message.content, NO_TOOL_IMAGES)
         call = next((call for call in self._open if call.original == message.tool_call_id), None)
         if call is None:
-            return []
+            is_stray = message.tool_call_id not in self._calls
+            return [attrs.evolve(message, content=content)] if is_stray and self._keeps_strays else []
         self._open.remove(call)
-        content = message.content if "image" in self._model.input else _without_images(message.content, NO_TOOL_IMAGES)
         done: list[ModelMessage] = [attrs.evolve(message, tool_call_id=call.sent, content=content)]
         if not self._open:
             done += self._held
@@ -201,10 +208,6 @@ class Preparation:
         if isinstance(message.content, str) or "image" in self._model.input:
             return message
         return attrs.evolve(message, content=_without_images(message.content, NO_IMAGES))
-
-    def copied(self) -> "Preparation":
-        """One that goes on from here on its own."""
-        return attrs.evolve(self, open=list(self._open), held=list(self._held))
 
 
 def _no_result(call: _Open) -> ToolResultMessage:
@@ -235,7 +238,7 @@ HASH_LENGTH: Final = 8
 def completions_call_id(provider: str) -> CallId:
     """The rule of chat completions for the ids of foreign calls."""
 
-    def rule(id: str) -> str:
+    def rule(id: str, _source: AssistantMessage) -> str:
         if "|" in id:
             joined = _sanitised(id)
             if len(joined) <= ID_MAX:

@@ -7,16 +7,28 @@ it writes bodies and makes the `Reader` of each reply.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import attrs
 
-from camshaft.actors.api import EMPTY, Json, Model, ModelMessage, ModelRequest, StreamItem, Usage
+from camshaft.actors.api import EMPTY, Json, MalformedJson, Model, ModelMessage, ModelRequest, StreamItem, Usage, loads
 from camshaft.extensions_std.providers.sse import SseEvent
+
+MALFORMED: Final = "Error reading response: malformed server-sent event JSON."
+"""Error of an answer with an event whose data is no JSON (WIRE-78)."""
 
 
 class MalformedEvent(Exception):
     """An event of a reply that cannot be read; the text becomes the error of the answer."""
+
+
+def json_of(event: SseEvent) -> Json:
+    """The JSON of an event's data. Raises MalformedEvent."""
+    try:
+        value: Json = loads(event.data)
+    except MalformedJson:
+        raise MalformedEvent(MALFORMED) from None
+    return value
 
 
 class Reader(Protocol):
@@ -98,3 +110,5 @@ class WireApi:
     """Headers that count as a credential, in lower case (STR-32)."""
     error_text: Callable[[int, bytes, str], str]
     """Of an HTTP error: status, body, provider id (WIRE-24)."""
+    plain_error: Callable[[int, bytes], str]
+    """Of an HTTP error: status and body in few words, to follow others (WIRE-21)."""

@@ -98,7 +98,7 @@ class WireProvider:
     _level_params: Mapping[str, Mapping[str, Mapping[str, Json]]] = attrs.field(factory=dict)
     """Model id to thinking level to sampling parameters (MOD-23)."""
     _clock: Callable[[], int] = attrs.field(default=lambda: 0, repr=False)
-    """Wall clock in ms; only for delays that a server names as a date."""
+    """Wall clock in ms; for delays that a server names as a date, and for the time of diagnostics."""
     _chance: random.Random = attrs.field(factory=lambda: random.Random(0), repr=False)
     """Spreads retry delays."""
     _conversations: "OrderedDict[tuple[str | None, str], Conversation]" = attrs.field(factory=OrderedDict, init=False, repr=False)
@@ -117,7 +117,7 @@ class WireProvider:
         if signal.cancelled:
             await emit(ABORTED)
             return
-        talk = _Talk(emit=emit, hooks=request.hooks, limit_s=self._limits.progress_timeout_s)
+        talk = _Talk(emit=emit, hooks=request.hooks, limit_s=self._limits.progress_timeout_s, clock=self._clock)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_on_abort, signal, nursery.cancel_scope)
             nursery.start_soon(_cancel_without_progress, talk)
@@ -193,7 +193,7 @@ class WireProvider:
                 return refusal
             named_s = server_delay_s(refusal.headers, now_s=self._clock() / 1000)
             if named_s is not None and 0 < longest_s < named_s:
-                return attrs.evolve(refusal, text=too_long(named_s, longest_s, refusal.text), status=None)
+                return attrs.evolve(refusal, text=too_long(named_s, longest_s, refusal.plain or refusal.text), status=None)
             talk.waiting_since_s = math.inf
             await trio.sleep(own_delay_s(attempt, self._chance) if named_s is None else named_s)
         raise AssertionError("itertools.count() never ends")
@@ -209,8 +209,9 @@ class WireProvider:
                 if talk.hooks.on_response is not None:
                     await talk.hooks.on_response(response.status, response.headers)
                 if not 200 <= response.status < 300:
-                    text = exchange.api.error_text(response.status, await _body_of(response), self.name)
-                    return _Refusal(text, response.status, response.headers)
+                    body = await _body_of(response)
+                    text = exchange.api.error_text(response.status, body, self.name)
+                    return _Refusal(text, response.status, response.headers, exchange.api.plain_error(response.status, body))
                 await talk.send([Started()])
                 await self._read(response, talk, exchange.conversation.reader(exchange.request))
         except (HttpFailed, SseOverflow) as error:
@@ -289,6 +290,8 @@ class _Refusal:
     text: str
     status: int | None
     headers: Mapping[str, str]
+    plain: str = ""
+    """The text in few words; empty if there is none but `text`."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -298,6 +301,7 @@ class _Talk:
     emit: Emit
     hooks: RequestHooks
     limit_s: float | None
+    clock: Callable[[], int]
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     """Cancelled when no content came for `limit_s`."""
     waiting_since_s: float = math.inf
@@ -330,6 +334,8 @@ class _Talk:
             self.ended = Ended("error", self.told(text), usage=usage)
 
     def _told_end(self, item: Ended) -> Ended:
+        if item.diagnostics:
+            item = attrs.evolve(item, diagnostics=freeze([{"timestamp": self.clock(), **each} for each in item.diagnostics]))
         if not item.error_message:
             return item
         reason = item.raw_stop_reason

@@ -57,6 +57,8 @@ class Form:
     """Whether later system messages stay in place (WIRE-11); otherwise the leading one tells them all."""
     keeps_tools: bool = False
     """Whether tools added later are sent in place too (WIRE-79)."""
+    keeps_strays: bool = False
+    """Whether a result is sent whose call was never seen."""
     can_bear_mark: Callable[[Wire], bool] = lambda _wire: False
     """Whether a cache mark can stand in a wire message."""
     with_mark: Callable[[Wire, Wire], Wire] = lambda wire, _mark: wire
@@ -165,7 +167,7 @@ class Transcript:
         self._prompt, self._leading, self._declared = PromptReplay(), PromptReplay(), set()
         self._has_others = self._has_tools = False
         self.estimate = InputEstimate()
-        self._preparation = Preparation(self.model, self._form.call_id, self._form.keeps_system)
+        self._preparation = Preparation(self.model, self._form.call_id, self._form.keeps_system, self._form.keeps_strays)
         everything = PromptReplay()
         for message in messages:
             if isinstance(message, SystemMessage):
