@@ -106,7 +106,7 @@ def payload_of(model: Model, thinking_level: str, messages: Sequence[ModelMessag
     }
 
 
-def _same_id(id: str) -> str:
+def _same_id(id: str, _source: AssistantMessage) -> str:
     return id
 
 
