@@ -2,7 +2,7 @@
 
 No rule of what comes next is here. The loop holds the run, asks `chosen` which row fits, performs
 the row's actions one after the other, and then the effect of the new state. It owns nothing
-durable: entries and records are posts to the session. It waits for extension handlers, for the
+durable: entries and records are posts to the session. It waits for extension handlers and routers, for the
 provider, for the executor and for a due time, each under the run's abort signal. After an event it
 gives way to what hosts started on hearing of it, so that a message queued then is seen by the next
 poll, and a prompt made on `agent_settled` is deferred (LOOP-14, LOOP-42). It does not wait for the session, the stream or the seat.
@@ -26,9 +26,11 @@ from camshaft.actors.delivery import Delivery, RunFailed
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import Provider
+from camshaft.actors.routing import Dispatch, RouteFailed, Routing
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, ToolExecutor
+from camshaft.actors.virtual_models import answered_model, is_virtual
 from camshaft.kernel import boundary, events, hook_events, hook_merges, retries
 from camshaft.kernel.boundary import BoundaryKind, Proposal
 from camshaft.kernel.commands import (
@@ -45,7 +47,7 @@ from camshaft.kernel.commands import (
     Take,
     Unclaim,
 )
-from camshaft.kernel.compaction_checks import due_between_turns
+from camshaft.kernel.compaction_checks import due_before_request, due_between_turns
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import (
     FAILED,
@@ -56,10 +58,12 @@ from camshaft.kernel.messages import (
     ToolResultMessage,
     UserMessage,
 )
+from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.recorded import level_to_record
 from camshaft.kernel.records import PlannedCall, StartingMessage, WaitRecord
+from camshaft.kernel.routing import model_to_record
 from camshaft.kernel.run import chosen, moved, raised
 from camshaft.kernel.run_data import Do, Last, On, Pending, Row, Run, State, View
 from camshaft.kernel.run_guards import retryable
@@ -126,6 +130,7 @@ class AgentLoop:
     _limbo: Limbo
     _conversation: Conversation
     _compactions: Compactions
+    _routing: Routing
     retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
     """Set by the host to end a retry wait without aborting the run (LOOP-66); a new one with each announced retry."""
     _planned: tuple[PlannedCall, ...] = ()
@@ -177,6 +182,7 @@ class AgentLoop:
             barren=self._compactions.barren,
             continuations_max=self._conversation.continuations_max,
             deferred=self._conversation.has_deferred,
+            answered=answered_model(self._session.state, self._conversation.providers),
         )
 
     @property
@@ -260,10 +266,11 @@ class AgentLoop:
         self._post(PlanRun(run_id=self.run.id, input_ids=tuple(own + inputs), starting=starting))
 
     async def _record_selection(self) -> None:
-        """What the branch says otherwise, for instance after navigation (SES-24)."""
+        """What the branch says otherwise, for instance after navigation (SES-24, VM-16)."""
         level = level_to_record(self._state)
-        if level is not None:
-            self._post(RecordSelection(thinking_level=level))
+        model = model_to_record(self._state, lambda key: is_virtual(self._conversation.providers, key))
+        if level is not None or model is not None:
+            self._post(RecordSelection(model=model, thinking_level=level))
 
     async def _give_up_tools(self) -> None:
         self._post(SelectTools(active_tools=self._state.selection.active_tools, awaited=()))
@@ -330,13 +337,16 @@ class AgentLoop:
     # -- asking the model ----------------------------------------------------------------
 
     async def _ask(self) -> On:
-        """One request: what it uses is read first, then the context handlers run (LOOP-15)."""
+        """One request: what it uses is read first, a virtual model is routed, then the context handlers run (LOOP-15, WIRE-100)."""
         selection = self._state.selection
         self._change(tools=selection.active_tools, results=(), result_ids=(), more=False, go=False)
         if selection.model is None:
             raise RunFailed("No model selected")
+        going = Dispatch(model=selection.model, thinking_level=selection.thinking_level)
+        if selection.model.is_virtual and not self._state.live.aborting:
+            going = await self._routed(selection.model, selection.thinking_level)
         messages = await self._answers.context(self.run.forced_prompt)
-        answer = await self._answers.ask(selection.model, selection.thinking_level, messages, self._conversation.providers)
+        answer = await self._answers.ask(going.model, going.thinking_level, messages, self._conversation.providers)
         deliver = self._delivery.end if answer.announced else self._delivery.deliver
         stored, entry_id = await deliver(answer.message)
         assert isinstance(stored, AssistantMessage)
@@ -344,6 +354,13 @@ class AgentLoop:
         last = Last(message=stored, entry_id=entry_id)
         self._change(last=last, added=(*self.run.added, stored), tried=self.run.tried and not good)
         return "message"
+
+    async def _routed(self, model: Model, level: str) -> Dispatch:
+        """Where the request goes; what does not fit there is compacted, and the route stands (VM-14). Raises RouteFailed."""
+        going = await self._routing.of_run(self.run, model, level, self.signal)
+        if due_before_request(self._view(), going.model):
+            await self._compactions.between_turns(self.signal)
+        return going
 
     # -- tool calls ----------------------------------------------------------------------
 
@@ -497,8 +514,8 @@ class AgentLoop:
     # -- the end of a low-level run ------------------------------------------------------
 
     async def _fault(self) -> On:
-        """The loop failed: an error message takes the place of the turn (LOOP-55)."""
-        model = self._state.selection.model
+        """The loop failed: an error message takes the place of the turn (LOOP-55). One of routing names the virtual model (VM-9)."""
+        model = self.run.error.model if isinstance(self.run.error, RouteFailed) else self._state.selection.model
         message = AssistantMessage(
             content=(TextBlock(text=""),),
             api="" if model is None else model.api,

@@ -43,6 +43,7 @@ from camshaft.actors.surface import MarkdownContext, RenderView, ToolRenderers
 from camshaft.actors.tool_registration import define_tool
 from camshaft.actors.trust_context import TrustContext, TrustUi
 from camshaft.actors.ui_context import ExtensionUi, UiMisuse
+from camshaft.actors.virtual_models import VirtualModel
 from camshaft.actors.world import World
 from camshaft.kernel.boundary import BoundaryContext, BoundaryResult
 from camshaft.kernel.branch_summaries import NavigationResult
@@ -144,6 +145,7 @@ from camshaft.kernel.models import THINKING_LEVELS, Model, Rates, Tier, clamp_le
 from camshaft.kernel.partial_json import final_arguments, joined_halves
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, NotJson, freeze, thaw
 from camshaft.kernel.prompt import ContextFile, PromptOptions, current_prompt, current_tools
+from camshaft.kernel.routing import FailedAnswer, PreviousAnswer, Route, RouteReason, RouteRequest
 from camshaft.kernel.session_events import (
     CacheWarmingDecisionEvent,
     CacheWarmingDecisionResult,
@@ -289,6 +291,7 @@ __all__ = [
     "ExtensionUi",
     "FAILED",
     "FAMILIES",
+    "FailedAnswer",
     "FileOperations",
     "Files",
     "FolderEntry",
@@ -336,6 +339,7 @@ __all__ = [
     "OpaqueBlock",
     "OpaqueEntry",
     "OpaqueMessage",
+    "PreviousAnswer",
     "PrivateFile",
     "ProcessCommand",
     "ProcessEnd",
@@ -356,6 +360,9 @@ __all__ = [
     "ResourcesDiscoverEvent",
     "ResourcesDiscoverResult",
     "SESSION_VARIABLES",
+    "Route",
+    "RouteReason",
+    "RouteRequest",
     "ScopedModel",
     "SessionBeforeCompactEvent",
     "SessionBeforeCompactResult",
@@ -434,6 +441,7 @@ __all__ = [
     "UserBashOutput",
     "UserBashResult",
     "UserMessage",
+    "VirtualModel",
     "WalkedPath",
     "World",
     "blocks_of",

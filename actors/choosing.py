@@ -8,7 +8,6 @@ from camshaft.actors.errors import CommandRefused
 from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.providers import find_model, provider_of
 from camshaft.actors.seat_parts import SeatParts
-from camshaft.actors.virtual_models import require_routable
 from camshaft.kernel import hook_events
 from camshaft.kernel.commands import SelectLevel, SelectModel
 from camshaft.kernel.events import ThinkingLevelChanged
@@ -40,7 +39,6 @@ async def select_model(parts: SeatParts, model: Model | str, source: str, wanted
     if found is None:
         known = ", ".join([each.reference for provider in parts.providers for each in provider.models]) or "none"
         raise UnknownModel(f"no model {model!r}; the models are: {known}")
-    require_routable(found)
     provider = provider_of(parts.providers, found)
     if provider is not None and not provider.configured():
         return False

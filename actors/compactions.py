@@ -19,6 +19,7 @@ from camshaft.actors.errors import StorageError
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.summaries import Summarizer
+from camshaft.actors.virtual_models import answered_model
 from camshaft.kernel.commands import AppendCompaction, OmitEntries
 from camshaft.kernel.compaction import GAIN_MIN, CompactionResult, drafted, refusal, requests, result_of
 from camshaft.kernel.compaction_checks import (
@@ -137,7 +138,7 @@ class Compactions:
         return attrs.evolve(run, reported=tuple([entry_id for entry_id in earlier.reported if entry_id == last.entry_id]))
 
     async def between_turns(self, signal: AbortSignal) -> None:
-        """Compacts because the next request would be too large; whatever comes of it, the turn follows (RTY-31)."""
+        """Compacts because the next request would be too large; whatever comes of it, the turn goes on (RTY-31, VM-14)."""
         await self.perform(Job(reason="threshold", signal=signal))
 
     async def after_run(self, run: Run, signal: AbortSignal) -> Run:
@@ -160,7 +161,8 @@ class Compactions:
         )
 
     def _view(self) -> View:
-        return View(state=self._parts.state, barren=self.barren)
+        parts = self._parts
+        return View(state=parts.state, barren=self.barren, answered=answered_model(parts.state, parts.providers))
 
     # -- one compaction ------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from camshaft.actors.model_registry import ModelRegistry, ScopedModel
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.ui_context import ExtensionUi
+from camshaft.actors.virtual_models import limiting_model
 from camshaft.actors.world import World
 from camshaft.kernel import codec, estimates
 from camshaft.kernel.branch_summaries import NavigationResult
@@ -140,7 +141,7 @@ class ExtensionContext:
 
     def get_context_usage(self) -> ContextUsage | None:
         """Tokens in context; None without a model or a known window."""
-        model = self.model
+        model = limiting_model(self._live.state, self._live.providers)
         return None if model is None else estimates.context_usage(self._live.state.projection, model.context_window)
 
     async def ask_model(  # noqa: PLR0913  # all but the question by name

@@ -14,6 +14,7 @@ from camshaft.actors.actor import operation, refuse_self_wait
 from camshaft.actors.agent_loop import AgentLoop, Conversation
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.exclusive import Exclusives
+from camshaft.actors.routing import Routing
 from camshaft.actors.seat_parts import SeatParts, input_of
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.supervision import ChildSpec, supervise
@@ -75,6 +76,10 @@ class Flights:
     exclusives: Exclusives
     current: Flight | None = None
     """The innermost run under way; None when idle."""
+    _routing: Routing = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._routing = Routing(self._parts)
 
     def start(self, way: Literal["prompt", "custom"], message: Message, command_id: str | None = None) -> Receipt:
         """Claims the session and starts the run, without a checkpoint in between (LOOP-6). Raises CommandRefused."""
@@ -94,6 +99,7 @@ class Flights:
             limbo=parts.limbo,
             conversation=self._conversation,
             compactions=self.compactions,
+            routing=self._routing,
         )
         outer, self.current = self.current, Flight(run_id, loop)
         if outer is not None:

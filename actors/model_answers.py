@@ -26,15 +26,16 @@ async def ask_model(parts: SeatParts, standing: Checked, ask: ModelAsk) -> Assis
     model = _ready_model(parts, ask)
     signal = AbortSignal(parts.ground.limits.abort_grace_s)
     level = ask.thinking_level or parts.state.selection.thinking_level
-    asking = Summarizer(parts=parts, signal=signal, model=model, thinking_level=clamp_level(model, level))
+    sent = _sent(parts, ask)
+    asking = Summarizer(parts=parts, signal=signal, model=model, thinking_level=clamp_level(model, level), shown=sent)
     async with trio.open_nursery() as nursery:
         if ask.signal is not None:
             nursery.start_soon(_follow, ask.signal, signal)
-        answer = await asking.ask(_sent(parts, ask))
+        answer = await asking.ask(sent)
         nursery.cancel_scope.cancel()
     standing.check()
     if ask.record_usage and answer.usage != NO_USAGE:
-        parts.posted(AppendUsage(kind=ask.kind, provider=model.provider, model=model.id, usage=answer.usage))
+        parts.posted(AppendUsage(kind=ask.kind, provider=answer.provider, model=answer.model, usage=answer.usage))
     if answer.stop_reason in FAILED:
         raise ModelFailed(answer.error_message or f"the request was {answer.stop_reason}", aborted=answer.stop_reason == "aborted")
     return answer

@@ -20,7 +20,7 @@ from camshaft.actors.config_provider import BuildProvider, ProviderConfig, confi
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Extension
-from camshaft.actors.virtual_models import VIRTUAL_API, VirtualModel, VirtualProvider, catalogue_entry
+from camshaft.actors.virtual_models import VirtualModel, VirtualProvider, catalogue_entry
 from camshaft.kernel.models import Model
 
 _MEMBERS: Final = ("name", "models", "configured", "stream")
@@ -48,7 +48,7 @@ class ProviderRegistry:
     """Called after each change that was applied at once."""
     _objects: dict[str, Provider] = attrs.field(factory=dict)
     _configs: dict[str, ProviderConfig] = attrs.field(factory=dict)
-    _virtual: dict[tuple[str, str], VirtualModel] = attrs.field(factory=dict)
+    _virtual: dict[tuple[str, str], tuple[Extension, VirtualModel]] = attrs.field(factory=dict)
     _waiting: list[_Waiting] | None = attrs.field(factory=list)
     """None once the factories have run."""
     _served: tuple[Provider, ...] | None = None
@@ -63,7 +63,11 @@ class ProviderRegistry:
     @property
     def virtual_models(self) -> tuple[VirtualModel, ...]:
         """In the order of registration."""
-        return tuple(self._virtual.values())
+        return tuple([definition for _, definition in self._virtual.values()])
+
+    def router(self, provider: str, model_id: str) -> tuple[Extension, VirtualModel] | None:
+        """Whose virtual model that is, and the definition; None for an unknown one."""
+        return self._virtual.get((provider, model_id))
 
     @property
     def is_awaited(self) -> bool:
@@ -104,7 +108,7 @@ class ProviderRegistry:
         """A virtual model; one of the same provider and id is replaced (VM-1)."""
         if not definition.provider.strip() or not definition.id.strip():
             raise ExtensionMisuse("Virtual model provider and id must not be empty.")
-        self._do(extension, "register_virtual_model", definition.provider, lambda: self._register_virtual(definition))
+        self._do(extension, "register_virtual_model", definition.provider, lambda: self._register_virtual(extension, definition))
 
     def unregister_virtual(self, provider: str, model_id: str) -> None:
         """Takes a virtual model back; nothing for an unknown one (API-32)."""
@@ -153,12 +157,12 @@ class ProviderRegistry:
         self._configs[name] = merged
         self._served = None
 
-    def _register_virtual(self, definition: VirtualModel) -> None:
+    def _register_virtual(self, extension: Extension, definition: VirtualModel) -> None:
         key = (definition.provider, definition.id)
-        physical = [model for provider in self.providers for model in provider.models if model.api != VIRTUAL_API]
+        physical = [model for provider in self.providers for model in provider.models if not model.is_virtual]
         if key not in self._virtual and any([(model.provider, model.id) == key for model in physical]):
             raise ExtensionMisuse(f"Virtual model {definition.provider}/{definition.id} conflicts with a physical model.")
-        self._virtual[key] = definition
+        self._virtual[key] = (extension, definition)
         self._served = None
 
     def _refresh(self) -> None:
@@ -177,7 +181,7 @@ class ProviderRegistry:
         served = [over.pop(each.name, each) for each in self._base]
         served += over.values()
         entries: dict[str, list[Model]] = {}
-        for definition in self._virtual.values():
+        for _, definition in self._virtual.values():
             entries.setdefault(definition.provider, []).append(catalogue_entry(definition))
         for name, models in entries.items():
             place = next((number for number, each in enumerate(served) if each.name == name), None)

@@ -50,6 +50,7 @@ from camshaft.actors.session_view import SessionView
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.tree_moves import Wish
+from camshaft.actors.virtual_models import limiting_model
 from camshaft.actors.world import World
 from camshaft.kernel import session_events
 from camshaft.kernel.branch_summaries import NavigationResult
@@ -242,7 +243,7 @@ class Seat:
 
     async def statistics(self) -> Statistics:
         """Counts, tokens and cost over all entries of all branches (SES-63, SES-64)."""
-        return await statistics_of(self.state, self.session_file)
+        return await statistics_of(self.state, self.session_file, limiting_model(self.state, self.providers))
 
     async def export_jsonl(self, path: str | None = None) -> str:
         """Writes the active branch as a session file; its path. None: `session-<time>.jsonl` in the process's directory (SES-86)."""

@@ -15,7 +15,6 @@ from camshaft.actors.options import Limits, OpenOptions
 from camshaft.actors.providers import Provider, provider_of
 from camshaft.actors.rest import Rest
 from camshaft.actors.session import SessionActor
-from camshaft.actors.virtual_models import VIRTUAL_API, unroutable
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World
 from camshaft.kernel.commands import Command
@@ -106,8 +105,6 @@ class SeatParts:
         model = self.state.selection.model
         if model is None:
             return NO_MODEL_TEXT
-        if model.api == VIRTUAL_API:
-            return unroutable(model)
         provider = provider_of(self.providers, model)
         if provider is not None and not provider.configured():
             return no_key_text(model)

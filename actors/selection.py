@@ -13,12 +13,14 @@ from camshaft.actors.extension_host import BUILTIN, ExtensionHost
 from camshaft.actors.options import OpenOptions
 from camshaft.actors.providers import find_model
 from camshaft.actors.seat_parts import SeatParts
+from camshaft.actors.virtual_models import is_virtual
 from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level
 from camshaft.kernel.prompt import DEFAULT_TOOLS
 from camshaft.kernel.recorded import recorded_level, recorded_tools
+from camshaft.kernel.routing import implied_model
 from camshaft.kernel.settings_merge import default_tools_of
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import after_registration, selected_at_start, with_active
@@ -58,7 +60,8 @@ def _model_at_start(parts: SeatParts, state: SessionState, is_new: bool) -> Mode
             raise InvalidOptions(f"no model {options.model!r}; the models are: {known}")
         return found
     usable = {model.reference: model for model in available}
-    recorded = None if is_new or state.projection.model is None else "/".join(state.projection.model)
+    implied = None if is_new else implied_model(state, lambda key: is_virtual(providers, key))
+    recorded = None if implied is None else "/".join(implied)
     scoped = [each.model.reference for each in options.scoped_models] if is_new else []
     settings = options.settings
     default = f"{settings.default_provider}/{settings.default_model}" if settings.default_provider and settings.default_model else None

@@ -6,6 +6,7 @@ import attrs
 import trio
 
 from camshaft.kernel.estimates import ContextUsage, context_usage
+from camshaft.kernel.models import Model
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.statistics import CostGroup, SessionStatistics, Tally
 
@@ -27,18 +28,20 @@ class Statistics:
     """None without a model, or if its window is unknown."""
 
 
-async def statistics_of(state: SessionState, session_file: str | None) -> Statistics:
-    """The statistics of a snapshot. O(entries); others run meanwhile, and what they append is not counted."""
+async def statistics_of(state: SessionState, session_file: str | None, limiting: Model | None) -> Statistics:
+    """The statistics of a snapshot. O(entries); others run meanwhile, and what they append is not counted.
+
+    `limiting` is the model whose window counts (VM-15).
+    """
     counted = Tally()
     for number, entry in enumerate(state.tree.entries()):
         if number % ENTRIES_BETWEEN_CHECKPOINTS == 0:
             await trio.lowlevel.checkpoint()
         counted.add(entry)
-    model = state.selection.model
     return Statistics(
         session_id=state.header.id,
         session_file=session_file,
         totals=counted.statistics,
         costs=counted.costs,
-        context_usage=None if model is None else context_usage(state.projection, model.context_window),
+        context_usage=None if limiting is None else context_usage(state.projection, limiting.context_window),
     )

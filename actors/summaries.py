@@ -5,6 +5,7 @@ answer to a summary request is decided by `kernel/summaries.py`. It ends soon wh
 the wait before a retry; then the answer is an aborted one. Nothing of it is stored.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -14,6 +15,7 @@ from camshaft.actors.answers import ABORTED_ANSWER, final_message
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import ModelRequest, Provider, RequestHooks, RequestOptions, provider_of
 from camshaft.actors.request_hooks import summary_hooks
+from camshaft.actors.routing import Dispatch, RouteFailed, Routing
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import retries
@@ -42,6 +44,8 @@ class Summarizer:
     """Of a summary; None: an extension asks something else. Then retries are not told, and no hook fires (WIRE-101)."""
     reason: str | None = None
     """Of a compaction."""
+    shown: Sequence[ModelMessage] | None = None
+    """What a router is shown if the model is virtual; None: the conversation, of which a summary is made."""
 
     async def summarize(self, request: SummaryRequest) -> SummaryText | SummaryFailure:
         """The text of the answer, or why there is none."""
@@ -78,24 +82,35 @@ class Summarizer:
             self.parts.stream.publish(event)
 
     async def _ask(self, messages: tuple[ModelMessage, ...]) -> AssistantMessage:
-        parts, model = self.parts, self.model
-        now_ms = parts.session.now_ms()
-        partial = begin(model.api, model.provider, model.id, now_ms)
-        provider = provider_of(parts.providers, model)
+        """One request. A virtual model is routed for each (VM-11); if that fails, so does the request."""
+        try:
+            going = await self._dispatch()
+        except RouteFailed as failed:
+            return finish(self._begun(self.model), Ended("error", str(failed)))
+        provider = provider_of(self.parts.providers, going.model)
         if provider is None:
-            return finish(partial, Ended("error", f"No API provider registered for api: {model.api}"))
-        return await self._streamed(messages, provider, partial)
+            return finish(self._begun(going.model), Ended("error", f"No API provider registered for api: {going.model.api}"))
+        return await self._streamed(messages, provider, going)
 
-    async def _streamed(self, messages: tuple[ModelMessage, ...], provider: Provider, partial: Partial) -> AssistantMessage:
-        parts, model = self.parts, self.model
+    async def _dispatch(self) -> Dispatch:
+        if not self.model.is_virtual:
+            return Dispatch(model=self.model, thinking_level=self.thinking_level)
+        shown = self.parts.state.projection.llm_messages if self.shown is None else self.shown
+        return await Routing(self.parts).direct(self.model, self.thinking_level, shown, self.signal)
+
+    def _begun(self, model: Model) -> Partial:
+        return begin(model.api, model.provider, model.id, self.parts.session.now_ms())
+
+    async def _streamed(self, messages: tuple[ModelMessage, ...], provider: Provider, going: Dispatch) -> AssistantMessage:
+        parts, model = self.parts, going.model
         asked = ModelRequest(
             model=model,
-            thinking_level=self.thinking_level,
+            thinking_level=going.thinking_level,
             messages=messages,
             options=RequestOptions(session_id=parts.world.ids.session_id(), cache_retention="none"),
             hooks=RequestHooks() if self.source is None else summary_hooks(parts.host, model),
         )
-        kept = _Kept(partial, parts.host)
+        kept = _Kept(self._begun(model), parts.host)
         with self.signal.bounded() as bounds:
             name = f"summary request to {model.reference}"
             outcome = await parts.limbo.run(name, provider.stream, asked, self.signal, kept.emit, bounds=bounds)

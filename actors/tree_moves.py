@@ -19,6 +19,7 @@ from camshaft.actors.prompts import Prompts
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.summaries import Summarizer
+from camshaft.actors.virtual_models import limiting_model
 from camshaft.kernel.branch_summaries import (
     Destination,
     LeftBranch,
@@ -214,7 +215,8 @@ class TreeMoves:
         """The summary of the branch; a failure only if it was aborted. Raises NavigationFailed for the others (CMP-69)."""
         state = self._parts.state
         model = state.selection.model
-        budget = budget_of(0 if model is None else model.context_window, state.settings.branch_summary.reserve_tokens)
+        limiting = limiting_model(state, self._parts.providers)
+        budget = budget_of(0 if limiting is None else limiting.context_window, state.settings.branch_summary.reserve_tokens)
         content = branch_content(state.tree, left.entries, budget)
         request = branch_request(content, wish.custom_instructions, wish.replace_instructions is True)
         if request is None:

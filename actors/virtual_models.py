@@ -1,23 +1,21 @@
-"""Virtual models: entries of the catalogue that stand for whatever a router chooses (VM-1 to VM-5).
+"""Virtual models: entries of the catalogue that stand for whatever a router chooses (VM-1 to VM-5, VM-10, VM-15).
 
-Here they are defined and listed. No request is ever made with one as it is: it has to be routed first,
-and until a conversation can do that, choosing one is refused with a text that says so.
+Here they are defined and listed, and told apart from the physical ones. No request is ever made with one as it is:
+it is routed first (`routing.py`).
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
-from camshaft.actors.errors import CommandRefused
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
 from camshaft.actors.providers import Emit, ModelRequest, Provider
-from camshaft.kernel.models import THINKING_LEVELS, Model
+from camshaft.kernel.models import THINKING_LEVELS, VIRTUAL_API, Model
 from camshaft.kernel.persistent import FrozenDict
+from camshaft.kernel.routing import last_answer
+from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import Signal
-
-VIRTUAL_API: Final = "pi-virtual"
-"""The api of every virtual model, in the catalogue and in files (VM-3)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +26,7 @@ class VirtualModel:
     id: str
     name: str
     route: Callable[..., Any] = attrs.field(repr=False)
-    """`route(request, ctx)`, sync or async, gives the physical model of one request."""
+    """`route(request, ctx)`, sync or async: a `RouteRequest` in, a `Route` out. Asked before every request (VM-6)."""
     thinking_levels: tuple[str, ...] = ("off",)
     context_window: int = 0
     """Tokens; 0: unknown."""
@@ -63,15 +61,30 @@ def catalogue_entry(definition: VirtualModel) -> Model:
     )
 
 
-def unroutable(model: Model) -> str:
-    """Why no request can be made with a virtual model."""
-    return f"model {model.reference} is virtual, and this version cannot route requests yet; choose a physical model"
+def physical_model(providers: Sequence[Provider], provider: str, model_id: str) -> Model | None:
+    """The catalogue's record of a model that can be asked; None for an unknown or a virtual one."""
+    found = (model for each in providers for model in each.models if (model.provider, model.id) == (provider, model_id))
+    model = next(found, None)
+    return None if model is None or model.is_virtual else model
 
 
-def require_routable(model: Model) -> None:
-    """Raises CommandRefused for a virtual model: no conversation can route one yet."""
-    if model.api == VIRTUAL_API:
-        raise CommandRefused(unroutable(model))
+def is_virtual(providers: Sequence[Provider], key: tuple[str, str]) -> bool:
+    """Whether a provider and id name a virtual model that is registered."""
+    return any([model.is_virtual and (model.provider, model.id) == key for each in providers for model in each.models])
+
+
+def answered_model(state: SessionState, providers: Sequence[Provider]) -> Model | None:
+    """If the selected model is virtual: the physical one that answered last, as far as it is known (VM-15)."""
+    selected = state.selection.model
+    if selected is None or not selected.is_virtual:
+        return None
+    answer = last_answer(state.projection.messages)
+    return None if answer is None else physical_model(providers, answer.provider, answer.model)
+
+
+def limiting_model(state: SessionState, providers: Sequence[Provider]) -> Model | None:
+    """The model whose limits count (VM-15): the selected one; if that is virtual, who answered last, as far as it is known."""
+    return answered_model(state, providers) or state.selection.model
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -100,6 +113,6 @@ class VirtualProvider:
 
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """The physical provider's answer. Raises ExtensionMisuse for a virtual model (VM-10)."""
-        if self.physical is None or request.model.api == VIRTUAL_API:
+        if self.physical is None or request.model.is_virtual:
             raise ExtensionMisuse(f"Virtual model {request.model.reference} must be routed before streaming")
         await self.physical.stream(request, signal, emit)

@@ -3,7 +3,8 @@
 Three moments ask. After a low-level run, and before a prompt, the last answer is looked at:
 an overflow can be recovered from once, what lies beyond that is told once, and an answer that
 says how full the context is may be followed by a compaction. Between turns the estimate of
-the context counts. An answer from before the last compaction says nothing any more (CMP-16).
+the context counts; if the selected model is virtual, then not between turns but when a request
+was routed, with the window of the model that it goes to. An answer from before the last compaction says nothing any more (CMP-16).
 
 A compaction that gained nothing is not repeated for the same input: as long as it is the one
 that counts and the context has not grown by more than what would have been a gain.
@@ -48,7 +49,7 @@ class Need(Enum):
 
 def need(run: Run, view: View, *, before_prompt: bool = False) -> Need:
     """What the last answer of `run` asks for; an aborted one counts before a prompt only (CMP-14). Raises BadSetting."""
-    state, last, model = view.state, run.last, view.state.selection.model
+    state, last, model = view.state, run.last, view.limiting
     if last is None or model is None or not state.settings.compaction.enabled or last.entry_id == run.omitted:
         return Need.NOTHING
     if _is_older_than_compaction(state.projection, last.entry_id, last.message):
@@ -59,16 +60,25 @@ def need(run: Run, view: View, *, before_prompt: bool = False) -> Need:
         return Need.NOTHING if last.entry_id in run.reported else Need.BEYOND
     if last.message.stop_reason == "aborted" and not before_prompt:
         return Need.NOTHING
-    full = is_silent_overflow(last, state) or _is_past_threshold(state, _tokens(state.projection, last.message))
+    full = is_silent_overflow(last, view) or _is_past_threshold(state, model, _tokens(state.projection, last.message))
     return Need.COMPACTION if full and _can_gain(state, view.barren) else Need.NOTHING
 
 
 def due_between_turns(view: View) -> bool:
-    """Whether the next request would be too large, by the estimate of the context (RTY-31). Raises BadSetting."""
+    """Whether the next request would be too large, by the estimate of the context (RTY-31). Raises BadSetting.
+
+    Never for a virtual model: which window counts is known only when the request is routed (CMP-14).
+    """
+    model = view.state.selection.model
+    return model is not None and not model.is_virtual and due_before_request(view, model)
+
+
+def due_before_request(view: View, model: Model) -> bool:
+    """Whether a request to `model` would be too large, by the estimate of the context (CMP-14, VM-14). Raises BadSetting."""
     state = view.state
-    if not state.settings.compaction.enabled or state.selection.model is None or state.live.aborting:
+    if not state.settings.compaction.enabled or state.live.aborting:
         return False
-    return _is_past_threshold(state, projected(state.projection).tokens) and _can_gain(state, view.barren)
+    return _is_past_threshold(state, model, projected(state.projection).tokens) and _can_gain(state, view.barren)
 
 
 def prepared(state: SessionState) -> CompactionPreparation | None:
@@ -76,20 +86,20 @@ def prepared(state: SessionState) -> CompactionPreparation | None:
     return _prepared(state, state.projection)
 
 
-def is_silent_overflow(last: Last, state: SessionState) -> bool:
+def is_silent_overflow(last: Last, view: View) -> bool:
     """Whether a good answer took in more than the window holds: compact, but keep it (RTY-23)."""
-    model = state.selection.model
+    model = view.limiting
     return (
         model is not None
         and last.message.stop_reason == "stop"
         and retries.is_overflow(last.message, model.context_window)
-        and _is_untouched(last, model, state.projection)
+        and _is_untouched(last, model, view.state.projection)
     )
 
 
 def reason_of(run: Run, view: View) -> CompactionReason:
     """Why a run compacts (CMP-19)."""
-    silent = run.last is not None and is_silent_overflow(run.last, view.state)
+    silent = run.last is not None and is_silent_overflow(run.last, view)
     return "overflow" if run.job == "recovery" or silent else "threshold"
 
 
@@ -183,10 +193,10 @@ def _tokens(projection: Projection, message: AssistantMessage) -> int:
     return 0 if _is_older_than_compaction(projection, entry.id, source) else found.tokens
 
 
-def _is_past_threshold(state: SessionState, tokens: int) -> bool:
-    model = state.selection.model
-    assert model is not None
-    return compaction_due(tokens, model.context_window, limits_for(state.settings.compaction, model.reference))
+def _is_past_threshold(state: SessionState, model: Model, tokens: int) -> bool:
+    """Whether so many tokens are too many for the window of `model`; the settings are those of the selected one (CMP-10)."""
+    selected = state.selection.model or model
+    return compaction_due(tokens, model.context_window, limits_for(state.settings.compaction, selected.reference))
 
 
 def _can_gain(state: SessionState, barren: Barren | None) -> bool:

@@ -13,6 +13,9 @@ THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh", "m
 
 ModelType = Literal["chat", "image", "classifier"]
 
+VIRTUAL_API: Final = "pi-virtual"
+"""The api of every virtual model, in the catalogue and in files (VM-3)."""
+
 _ONLY_WHEN_MAPPED: Final = frozenset({"xhigh", "max"})
 
 
@@ -78,6 +81,11 @@ class Model:
     def reference(self) -> str:
         """`provider/id`."""
         return f"{self.provider}/{self.id}"
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether it stands for the models that a router chooses, and gets no request itself (VM-5)."""
+        return self.api == VIRTUAL_API
 
     @property
     def is_chat(self) -> bool:

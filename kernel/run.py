@@ -17,7 +17,9 @@ because row 68 ends the run the second time.
 What the table does not show: the tool pipeline, the boundary fold and the stream fold are
 machines of their own, seen as one effect each. When the context is compacted is decided by
 `compaction_checks.py`: rows 41 to 43 ask it after a low-level run, the effects `prechecking`
-and `between` ask it before a prompt and between turns. One moment lies outside the table: a
+and `between` ask it before a prompt and between turns. Routing the request of a virtual model,
+and a compaction because the routed model is too small, are the first part of the effect
+`asking` (VM-6, VM-14); routing that fails is a raise there (row 66). One moment lies outside the table: a
 manual compaction is no part of a run, it ends the run first (ADMISSION).
 
 ADMISSION. What an operation does in each activity of the session. The steps a prompt passes
@@ -103,7 +105,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(4, S.PRECHECKING, "done", (), (), S.PREPARING, "RTY-24, 25, 30, CMP-14a", "input queued"),
 
     Row(5, S.PREPARING, "done", (), (D.FLUSH_SHELL, D.FLUSH_HELD, D.PLAN_RUN, D.RECORD_SELECTION, D.GIVE_UP_TOOLS),
-        S.OPENING, "LOOP-7, 8, SES-24, EXPO-7", "input queued, handlers run again"),
+        S.OPENING, "LOOP-7, 8, SES-24, VM-16, EXPO-7", "input queued, handlers run again"),
     Row(6, S.PREPARING, "raised", (), (D.UNCLAIM, D.FLUSH_SHELL, D.FLUSH_HELD, D.RELEASE), S.IDLE, "LOOP-9", "-"),
 
     Row(7, S.OPENING, "done", (), (D.BECOME_ACTIVE, D.AGENT_START), S.TURN_OPENING, "LOOP-10, 11, 13", "opening"),
@@ -210,7 +212,7 @@ _LOW_LEVEL: Final = frozenset(
 _ENDS: Final = frozenset({State.SETTLING, State.AFTER})
 
 REGIONS: Final[tuple[tuple[int, frozenset[State], State, str], ...]] = (
-    (66, _LOW_LEVEL, S.FAULTING, "LOOP-55, BND-42, failed append"),
+    (66, _LOW_LEVEL, S.FAULTING, "LOOP-55, VM-9, BND-42, failed append"),
     (67, frozenset(State) - _LOW_LEVEL - {S.PREPARING, S.PRECHECKING, S.IDLE}, S.SETTLING, "LOOP-34, BND-42, failed append"),
 )
 """Where a raise in an effect or an action leads: number, states, next, rules. Row 68, the second

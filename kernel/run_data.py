@@ -7,6 +7,7 @@ from typing import Literal
 import attrs
 
 from camshaft.kernel.messages import FAILED, AssistantMessage, Message, ToolResultMessage
+from camshaft.kernel.models import Model
 from camshaft.kernel.prompt import PromptOptions
 from camshaft.kernel.state import Queued, SessionState
 
@@ -165,6 +166,13 @@ class View:
     continuations_max: int | None = None
     deferred: bool = False
     """A prompt waits until `agent_settled` was dispatched (LOOP-42)."""
+    answered: Model | None = None
+    """If the selected model is virtual: the physical one that answered last, as far as it is known."""
+
+    @property
+    def limiting(self) -> Model | None:
+        """The model whose window and output limit count: what answered last for a virtual one, else the selected one (VM-15)."""
+        return self.state.selection.model if self.answered is None else self.answered
 
 
 Guard = Callable[[Run, View], bool]

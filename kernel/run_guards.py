@@ -165,7 +165,7 @@ def wants_retry(run: Run, _view: View) -> bool:
 
 
 def _overflow(run: Run, view: View) -> bool:
-    model = view.state.selection.model
+    model = view.limiting
     window = 0 if model is None else model.context_window
     return run.last is not None and retries.is_overflow(run.last.message, window)
 
@@ -181,7 +181,7 @@ def attempt_cleared(run: Run) -> Run:
 def next_attempt(run: Run) -> Run:
     """One more retry; its failed message is out of the context."""
     assert run.last is not None
-    return attrs.evolve(run, attempt=run.attempt + 1, omitted=run.last.entry_id)
+    return attrs.evolve(run, attempt=run.attempt + 1, omitted=run.last.entry_id, job=None)
 
 
 def will_go_on(run: Run) -> Run:

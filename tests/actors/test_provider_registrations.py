@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from camshaft.actors.api import Emit, Ended, ExtensionAPI, Model, ModelRequest, Signal, Started, TextDelta, TextEnded, TextStarted
-from camshaft.actors.host import BuildRequest, CommandRefused, ExtensionMisuse, ScopedModel
+from camshaft.actors.host import BuildRequest, ExtensionMisuse, ScopedModel
 from camshaft.extensions_std.providers.scripted import ScriptedProvider, assistant, faux_model
 from tests.actors.running import Running, opened, said, simulate
 
@@ -261,18 +261,6 @@ def test_the_same_one_replaces_and_unregistering_takes_it_back() -> None:
         api.on("session_start", start)
 
     assert doing(references, setup) == [faux_model().reference]
-
-
-async def selecting(running: Running) -> str:
-    with pytest.raises(CommandRefused) as caught:
-        await running.seat.set_model("auto/best")
-    return str(caught.value)
-
-
-def test_choosing_one_is_refused_with_the_reason_as_long_as_none_can_be_routed() -> None:
-    text = "model auto/best is virtual, and this version cannot route requests yet; choose a physical model"
-
-    assert doing(selecting, lambda api: api.register_virtual_model(VIRTUAL)) == text
 
 
 VIRTUAL_MISTAKES: dict[str, tuple[dict[str, Any], str]] = {

@@ -4,9 +4,6 @@ from typing import Any, Final
 
 import pytest
 
-ELSEWHERE: Final = ("virtual",)
-"""Topics of which nothing is required: virtual models are not built."""
-
 REQUIRED: Final = (
     "abort-aborted-message-next-prompt",
     "abort-during-retry-sleep",
@@ -137,6 +134,10 @@ REQUIRED: Final = (
     "tree-to-root",
     "tree-to-user-message",
     "tree-while-busy",
+    "virtual-basic-reasons",
+    "virtual-compaction-direct",
+    "virtual-retry",
+    "virtual-unknown-target",
 )
 """Every required scenario."""
 

@@ -5,10 +5,11 @@ from typing import Any
 import attrs
 import pytest
 
-from camshaft.kernel.compaction_checks import Need, attempt, barren_after, due_between_turns, need
+from camshaft.kernel.compaction_checks import Need, attempt, barren_after, due_before_request, due_between_turns, need
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.messages import ToolResultMessage, Usage
 from camshaft.kernel.models import Model
+from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.projection import project
 from camshaft.kernel.run_data import Barren, Last, Run, View
 from camshaft.kernel.settings import CompactionSettings, Settings
@@ -87,6 +88,51 @@ def test_between_turns_the_estimate_of_the_context_counts(window: int, tokens: i
     state = attrs.evolve(view.state, selection=attrs.evolve(view.state.selection, model=model))
 
     assert due_between_turns(attrs.evolve(view, state=state)) is due
+
+
+def selecting_virtual(view: View, answered: Model | None, window: int = 0) -> View:
+    """The same, with a virtual model selected, and who answered last."""
+    model = Model(id="best", provider="auto", api="pi-virtual", context_window=window)
+    return attrs.evolve(view, state=attrs.evolve(view.state, selection=attrs.evolve(view.state.selection, model=model)), answered=answered)
+
+
+@pytest.mark.rule("CMP-14", "VM-14", "RTY-31")
+@pytest.mark.parametrize(("window", "due"), [(5000, True), (6000, False), (0, False)])
+def test_for_a_virtual_model_the_window_of_the_routed_one_counts_before_the_request(window: int, due: bool) -> None:
+    view = selecting_virtual(asked(usage=used(4001))[1], MODEL, 5000)
+
+    assert not due_between_turns(view)
+    assert due_before_request(view, attrs.evolve(MODEL, context_window=window)) is due
+
+
+@pytest.mark.rule("VM-15", "RTY-22", "CMP-53")
+@pytest.mark.parametrize(
+    ("last", "answered", "window", "expected"),
+    [
+        pytest.param({"usage": used(4001)}, MODEL, 0, Need.COMPACTION, id="the window of who answered"),
+        pytest.param({"usage": used(4001)}, MODEL, 100_000, Need.COMPACTION, id="and not the declared one"),
+        pytest.param({"usage": used(4001)}, None, 5000, Need.COMPACTION, id="the declared one, if that is not known"),
+        pytest.param({"usage": used(4001)}, None, 0, Need.NOTHING, id="none at all"),
+        pytest.param(OVERFLOW, MODEL, 0, Need.RECOVERY, id="an overflow of a known model"),
+        pytest.param(OVERFLOW, None, 0, Need.NOTHING, id="an overflow of an unknown one"),
+        pytest.param({**OVERFLOW, "api": "pi-virtual", "provider": "auto", "model": "best"}, MODEL, 0, Need.NOTHING, id="of routing"),
+    ],
+)
+def test_for_a_virtual_model_the_limits_of_who_answered_count(
+    last: dict[str, Any], answered: Model | None, window: int, expected: Need
+) -> None:
+    run, view = asked(**last)
+
+    assert need(run, selecting_virtual(view, answered, window)) is expected
+
+
+@pytest.mark.rule("CMP-10", "VM-15")
+def test_overrides_are_those_of_the_selected_model() -> None:
+    overrides = FrozenDict({"auto/best": FrozenDict({"reserveTokens": 0}), "acme/m": FrozenDict({"reserveTokens": 4999})})
+    settings = attrs.evolve(SETTINGS, compaction=attrs.evolve(SETTINGS.compaction, model_overrides=overrides))
+    run, view = asked(usage=used(4001), settings=settings)
+
+    assert need(run, selecting_virtual(view, MODEL)) is Need.NOTHING
 
 
 def test_a_compaction_that_gained_nothing_is_not_repeated_until_the_context_has_grown() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from camshaft.actors.virtual_models import limiting_model
 from camshaft.kernel import estimates
 from camshaft.kernel.codec import decode_message, python
 from camshaft.kernel.entries import Entry
@@ -155,7 +156,8 @@ def reference(model: Any) -> str | None:
 
 def context_usage(seat: Any) -> Any:
     """The tokens in context; None without a model."""
-    return None if seat.model is None else estimates.context_usage(seat.state.projection, seat.model.context_window)
+    model = limiting_model(seat.state, seat.providers)
+    return None if model is None else estimates.context_usage(seat.state.projection, model.context_window)
 
 
 async def open_session(kernel: Any, options: Any, listener: Any) -> Any:
