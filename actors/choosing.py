@@ -6,7 +6,7 @@ import attrs
 
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.model_registry import ScopedModel
-from camshaft.actors.providers import find_model, provider_of
+from camshaft.actors.providers import catalogue_of, find_model, provider_of
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.kernel import hook_events
 from camshaft.kernel.commands import SelectLevel, SelectModel
@@ -53,12 +53,28 @@ async def select_model(parts: SeatParts, model: Model | str, source: str, wanted
     return True
 
 
+def scoped_models(parts: SeatParts) -> tuple[tuple[ScopedModel, ...], tuple[str, ...]]:
+    """The models to start with and to cycle through, as they are served now, and what is odd about their patterns (MOD-96).
+
+    Without models: there is no scope, or it means none of those that are served.
+    """
+    options = parts.options
+    patterns = options.settings.enabled_models if options.model_patterns is None else options.model_patterns
+    if options.scoped_models or not patterns:
+        return options.scoped_models, ()
+    scope = catalogue_of(parts.providers).scope(patterns)
+    found = tuple([ScopedModel(model=choice.model, thinking_level=choice.level) for choice in scope.choices])
+    return found, tuple([warning.message for warning in scope.warnings])
+
+
 async def cycle_model(parts: SeatParts, direction: Direction) -> Cycled | None:
     """The next usable model of the scope, else of all; None if there is no other one."""
     if direction not in ("forward", "backward"):
         raise CommandRefused(f"direction {direction!r}; expected forward or backward")
-    scope = parts.options.scoped_models
-    around = _usable(parts, scope or [ScopedModel(model=model) for provider in parts.providers for model in provider.models])
+    scope = scoped_models(parts)[0]
+    around = _usable(
+        parts, scope or [ScopedModel(model=model) for provider in parts.providers for model in provider.models if model.is_chat]
+    )
     if len(around) <= 1:
         return None
     current = parts.state.selection.model

@@ -69,7 +69,7 @@ from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
-from camshaft.actors.providers import Provider
+from camshaft.actors.providers import Provider, catalogue_of
 from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.context_files import FoundContext, context_files
 from camshaft.actors.resources.discovery import ResourcePlaces, discover, with_discovered
@@ -137,8 +137,10 @@ from camshaft.actors.user_bash import UserBashFailed
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.branch_summaries import NavigationResult
+from camshaft.kernel.catalogue import Catalogue, ModelChoice, Scope, ScopeWarning
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
+from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import (
     AgentEnd,
     AgentSettled,
@@ -189,6 +191,7 @@ from camshaft.kernel.templates import PromptTemplate
 
 __all__ = [
     "BashExecutionUpdate",
+    "Catalogue",
     "Child",
     "ChildOptions",
     "ChildOutcome",
@@ -253,6 +256,7 @@ __all__ = [
     "MessageStart",
     "MessageUpdate",
     "MissingWorkingDirectory",
+    "ModelChoice",
     "ModelRegistry",
     "NO_MODEL_TEXT",
     "NavigationFailed",
@@ -273,6 +277,7 @@ __all__ = [
     "ProviderConfig",
     "QueueUpdate",
     "Receipt",
+    "Rejection",
     "RenderView",
     "Rendered",
     "ResourceDiagnostic",
@@ -280,6 +285,8 @@ __all__ = [
     "ResourcePlaces",
     "Resources",
     "RetrySettings",
+    "Scope",
+    "ScopeWarning",
     "ScopedModel",
     "ScreenPort",
     "Seat",
@@ -333,6 +340,7 @@ __all__ = [
     "Widget",
     "World",
     "bound_shortcuts",
+    "catalogue_of",
     "context_files",
     "discover",
     "discover_extensions",

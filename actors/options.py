@@ -118,7 +118,9 @@ class OpenOptions:
     model: str | None = None
     """`provider/id`, or an id only one provider has."""
     scoped_models: tuple[ScopedModel, ...] = ()
-    """The models that are cycled through; empty: all that can be used (SDK-13)."""
+    """The models that are cycled through; empty: those of `model_patterns` (SDK-13)."""
+    model_patterns: tuple[str, ...] | None = None
+    """Patterns of the models to start with and to cycle through (MOD-96); None: those of the settings."""
     thinking_level: str | None = None
     """One of THINKING_LEVELS; None: the session's, else the settings', else `medium` (MOD-97)."""
     durability: Durability = "commit"
@@ -266,6 +268,7 @@ CHECKS: Final[dict[str, Check]] = {
     "templates": _each(lambda value: isinstance(value, PromptTemplate), "PromptTemplate(name=..., content=...)"),
     "model": _optional(_is_text, "a text like 'provider/id'"),
     "scoped_models": _each(lambda value: isinstance(value, ScopedModel), "ScopedModel(model=...)"),
+    "model_patterns": _each(_is_text, "a pattern like 'provider/*'", or_none=True),
     "thinking_level": _choice(*THINKING_LEVELS, None),
     "durability": _choice(*get_args(Durability)),
     "resume": _choice("report"),

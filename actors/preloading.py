@@ -11,6 +11,7 @@ import attrs
 
 from camshaft.actors.actor import Failure, Limbo, guard, guard_now
 from camshaft.actors.bus import EventBus
+from camshaft.actors.config_provider import BuildProvider
 from camshaft.actors.desk import Desk
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_api import ExtensionAPI
@@ -18,6 +19,7 @@ from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.extension_loading import Loader
 from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.loading import LoadError, LoadWarning, Source
+from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Extension, Flag
 from camshaft.actors.trust import TrustAnswer
 from camshaft.actors.trust_context import trust_context
@@ -64,6 +66,15 @@ class Preloaded:
     def registers_providers(self) -> bool:
         """Whether extensions registered providers or virtual models: the conversation serves them, in the end, besides its host's."""
         return self._host.registry.is_awaited
+
+    def serve(self, providers: tuple[Provider, ...], build: BuildProvider | None) -> tuple[Provider, ...]:
+        """What a conversation with these providers would serve; for listing models, before `discard`.
+
+        Registrations that fail are among `load_errors` (PRV-3).
+        """
+        failed = self._host.registry.begin(providers, build, self._host.report)
+        self._host.load_errors += [LoadError(path=path, error=error) for path, error in failed]
+        return self._host.registry.providers
 
     async def ask_trust(self, cwd: str) -> TrustAnswer | None:
         """What the `project_trust` handlers say about a folder: the first yes or no; None if none says either (EXT-63)."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import attrs
 
+from camshaft.kernel.catalogue import Catalogue
 from camshaft.kernel.messages import ModelMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
@@ -114,6 +115,13 @@ def find_model(providers: Sequence[Provider], reference: str) -> Model | None:
     if exact:
         return exact[0]
     return named[0] if len(named) == 1 else None
+
+
+def catalogue_of(providers: Sequence[Provider]) -> Catalogue:
+    """The chat models of all of them, to look references up in."""
+    configured = {provider.name: provider.configured() for provider in providers}
+    models = [model for provider in providers for model in provider.models if model.is_chat]
+    return Catalogue(models=models, is_usable=lambda name: configured.get(name, False))
 
 
 def provider_of(providers: Sequence[Provider], model: Model) -> Provider | None:

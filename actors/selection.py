@@ -7,9 +7,10 @@ keeps what is selected, as far as it still exists (EXT-49).
 from collections.abc import Sequence
 from typing import Final
 
-from camshaft.actors.choosing import refresh_model
+from camshaft.actors.choosing import refresh_model, scoped_models
 from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.extension_host import BUILTIN, ExtensionHost
+from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.options import OpenOptions
 from camshaft.actors.providers import find_model
 from camshaft.actors.seat_parts import SeatParts
@@ -36,8 +37,11 @@ def select_at_start(parts: SeatParts) -> None:
     """
     options, session, state = parts.options, parts.session, parts.state
     is_new = state.projection.message_count == 0
-    model = _model_at_start(parts, state, is_new)
-    level = _level_at_start(options, state, is_new, model)
+    scoped, odd = scoped_models(parts)
+    for message in odd:
+        parts.stream.publish(DiagnosticEvent(source="model", message=message))
+    model = _model_at_start(parts, state, scoped if is_new else ())
+    level = _level_at_start(options, state, scoped if is_new else None, model)
     effective = "off" if model is None else clamp_level(model, level)
     if model is not None:
         session.post(SelectModel(model=model, thinking_level=effective, record=False))
@@ -50,9 +54,9 @@ def select_at_start(parts: SeatParts) -> None:
     session.post(SelectTools(active_tools=active, awaited=awaited))
 
 
-def _model_at_start(parts: SeatParts, state: SessionState, is_new: bool) -> Model | None:
-    options, providers = parts.options, parts.providers
-    available = [model for provider in providers if provider.configured() for model in provider.models]
+def _model_at_start(parts: SeatParts, state: SessionState, scope: Sequence[ScopedModel]) -> Model | None:
+    options, providers, is_new = parts.options, parts.providers, state.projection.message_count == 0
+    available = [model for provider in providers if provider.configured() for model in provider.models if model.is_chat]
     if options.model is not None:
         found = find_model(providers, options.model)
         if found is None:
@@ -62,7 +66,7 @@ def _model_at_start(parts: SeatParts, state: SessionState, is_new: bool) -> Mode
     usable = {model.reference: model for model in available}
     implied = None if is_new else implied_model(state, lambda key: is_virtual(providers, key))
     recorded = None if implied is None else "/".join(implied)
-    scoped = [each.model.reference for each in options.scoped_models] if is_new else []
+    scoped = [each.model.reference for each in scope]
     settings = options.settings
     default = f"{settings.default_provider}/{settings.default_model}" if settings.default_provider and settings.default_model else None
     chosen = next((usable[each] for each in (recorded, *scoped, default) if each in usable), available[0] if available else None)
@@ -72,15 +76,16 @@ def _model_at_start(parts: SeatParts, state: SessionState, is_new: bool) -> Mode
     return chosen
 
 
-def _level_at_start(options: OpenOptions, state: SessionState, is_new: bool, model: Model | None) -> str:
+def _level_at_start(options: OpenOptions, state: SessionState, scope: Sequence[ScopedModel] | None, model: Model | None) -> str:
+    """`scope` None: the session is not new."""
     if options.thinking_level is not None:
         return options.thinking_level
-    recorded = None if is_new else recorded_level(state)
+    recorded = recorded_level(state) if scope is None else None
     if recorded is not None:
         return recorded
     settings, reference = options.settings, "" if model is None else model.reference
-    scoped = [each.thinking_level for each in options.scoped_models if each.model.reference == reference and each.thinking_level]
-    own = [*scoped, settings.model_thinking_levels.get(reference)] if is_new else []
+    scoped = [each.thinking_level for each in scope or () if each.model.reference == reference and each.thinking_level]
+    own = [] if scope is None else [*scoped, settings.model_thinking_levels.get(reference)]
     return next((level for level in own if level in THINKING_LEVELS), settings.default_thinking_level or DEFAULT_LEVEL)
 
 

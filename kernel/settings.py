@@ -86,6 +86,8 @@ class Settings:
     """Of a new session."""
     model_thinking_levels: FrozenDict = EMPTY
     """Of a new session, by `provider/id` of its model; counts before `default_thinking_level` (MOD-97)."""
+    enabled_models: tuple[str, ...] | None = None
+    """Patterns of the models to start with and to cycle through (MOD-96); None: all."""
     default_tools: tuple[str, ...] | None = None
     """Names, and +name/-name that change them (SET-8); None means the built-in four (EXPO-30)."""
     steering_mode: QueueMode = "one-at-a-time"

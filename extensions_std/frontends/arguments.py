@@ -32,6 +32,12 @@ class Arguments:
     verbose: bool = False
     provider: str | None = None
     model: str | None = None
+    models: tuple[str, ...] | None = None
+    """Patterns of the models to start with and to cycle through (MOD-96)."""
+    api_key: str | None = attrs.field(default=None, repr=False)
+    """Of the provider of the model; never stored (MOD-72)."""
+    list_models: str | None = None
+    """What to look for; empty: all."""
     thinking: str | None = None
     """One of THINKING_LEVELS."""
     continue_: bool = False
@@ -90,8 +96,8 @@ def parse(words: list[str], flags: Mapping[str, str] | None = EMPTY) -> Argument
             given[_VALUES[name]] = value
         elif name in ("--approve", "--no-approve"):
             given["approve"] = name == "--approve"
-        elif name == "--tools":
-            given["tools"] = _names(value)
+        elif name in ("--tools", "--models"):
+            given[name[2:]] = _names(value)
         else:
             given[_FLAGS[name]] = True
     if given.get("thinking") not in (None, *THINKING_LEVELS):
@@ -144,6 +150,8 @@ _VALUES: Final[Mapping[str, str]] = {
     "--mode": "mode",
     "--provider": "provider",
     "--model": "model",
+    "--api-key": "api_key",
+    "--list-models": "list_models",
     "--thinking": "thinking",
     "--session": "session",
     "--session-id": "session_id",
@@ -190,6 +198,9 @@ def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
     if given.get("provider") is not None and given.get("model") is None:
         name = given["provider"]
         faults.append(f"--provider requires --model (for example: --provider {name} --model <pattern>)")
+    if given.get("api_key") is not None and not (given["api_key"].strip() and (given.get("model") or given.get("models"))):
+        needs = "a model to be specified via --model, --provider/--model, or --models" if given["api_key"].strip() else "a key"
+        faults.append(f"--api-key requires {needs}")
     if given.get("demo") or given.get("demo_project") is not None:
         faults += [f"--demo cannot be combined with {_written(field)}" for field in given if field not in DEMO_TAKES]
     if given.get("demo_project") is not None and not given.get("demo"):

@@ -15,6 +15,7 @@ from camshaft.actors.host import real_world
 from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments, parse
 from camshaft.extensions_std.frontends.conversation import StartupFailed, run_job
 from camshaft.extensions_std.frontends.demo import run_demo
+from camshaft.extensions_std.frontends.list_models import run_list
 from camshaft.extensions_std.frontends.startup import startup_of
 from camshaft.extensions_std.frontends.streams import Output, say, take_output
 
@@ -39,6 +40,8 @@ def run(words: list[str]) -> int:
 
 def _run(words: list[str], arguments: Arguments, out: Output) -> int:
     world = real_world()
+    if arguments.list_models is not None:
+        return run_list(arguments, world, out)
     if arguments.demo:
         return trio.run(run_demo, arguments, world, out)
     try:

@@ -1,14 +1,15 @@
-"""Which model `--model` and `--provider` mean (MOD-90 to MOD-95): `[provider/]pattern[:level]`."""
+"""Which model the arguments mean, and whose key `--api-key` is (MOD-72, MOD-90 to MOD-96)."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 
-from camshaft.actors.api import THINKING_LEVELS, Model, Provider
+from camshaft.actors.api import THINKING_LEVELS, Provider
+from camshaft.actors.host import ModelChoice, Rejection, catalogue_of
+from camshaft.extensions_std.frontends.arguments import Arguments
 
-SHOWN_MAX: Final = 20
-"""Models that an error lists."""
+KEY_NEEDS_MODEL = "--api-key requires a model to be specified via --model, --provider/--model, or --models"
 
 
 class ModelNotFound(Exception):
@@ -16,31 +17,48 @@ class ModelNotFound(Exception):
 
 
 @attrs.frozen(kw_only=True)
-class ModelChoice:
-    """The model, and a level if the pattern named one."""
+class Chosen:
+    """What the arguments come to."""
 
-    model: Model
+    providers: tuple[Provider, ...]
+    """With the model in their lists, also one that the catalogue does not have."""
+    reference: str | None = None
+    """Of the model; None: the arguments name none."""
     level: str | None = None
-    warning: str | None = None
-    is_custom: bool = False
-    """Whether the model is not in the catalogue: a copy of another one of its provider (MOD-95)."""
+    """That was named with it."""
 
 
-def choose(providers: Sequence[Provider], text: str, provider: str | None, *, with_level: bool = True) -> ModelChoice:
-    """The model. Without `with_level` a `:suffix` is part of the id. Raises ModelNotFound."""
-    pool = _pool(providers, provider)
-    found = _best(pool, text, providers)
-    if found is not None:
-        return ModelChoice(model=found)
-    pattern, _, level = text.rpartition(":")
-    if with_level and pattern and level in THINKING_LEVELS:
-        found = _best(pool, pattern, providers)
-        if found is not None:
-            return ModelChoice(model=found, level=level)
-    return _custom(providers, pool, text, provider)
+def choose_model(
+    arguments: Arguments,
+    providers: tuple[Provider, ...],
+    given_keys: dict[str, str],
+    *,
+    is_final: bool = True,
+    warn: Callable[[str], None],
+) -> Chosen:
+    """The model of `--model`; the key of `--api-key` is put among the given ones, for the provider of the model.
+
+    Not `is_final`: extensions will serve more, so what is not found is taken as it is written. Raises ModelNotFound.
+    """
+    if arguments.model is None:
+        if arguments.api_key is not None:
+            scope = catalogue_of(providers).scope(arguments.models or ()).choices
+            _give_key(arguments, scope[0].model.provider if scope else None, given_keys)
+        return Chosen(providers=providers)
+    choice = _choice(arguments, arguments.model, providers)
+    if isinstance(choice, Rejection):
+        if is_final:
+            raise ModelNotFound(choice.why)
+        reference, level = as_written(arguments.model, arguments.provider, with_level=arguments.thinking is None)
+        _give_key(arguments, reference.partition("/")[0] if "/" in reference else None, given_keys)
+        return Chosen(providers=providers, reference=reference, level=level)
+    if choice.warning is not None:
+        warn(choice.warning)
+    _give_key(arguments, choice.model.provider, given_keys)
+    return Chosen(providers=_with(providers, choice), reference=choice.model.reference, level=choice.level)
 
 
-def named(text: str, provider: str | None, *, with_level: bool = True) -> tuple[str, str | None]:
+def as_written(text: str, provider: str | None, *, with_level: bool = True) -> tuple[str, str | None]:
     """Reference and level as they are written; for a model that nobody knows before the conversation is open."""
     pattern, _, level = text.rpartition(":")
     has_level = with_level and pattern != "" and level in THINKING_LEVELS
@@ -49,58 +67,30 @@ def named(text: str, provider: str | None, *, with_level: bool = True) -> tuple[
     return id if is_whole else f"{provider}/{id}", level if has_level else None
 
 
-def _pool(providers: Sequence[Provider], name: str | None) -> list[Provider]:
-    if name is None:
-        return list(providers)
-    pool = [each for each in providers if each.name.lower() == name.lower()]
-    if not pool:
-        raise ModelNotFound(f'Unknown provider "{name}". The providers are: {", ".join([each.name for each in providers])}')
-    return pool
+def _choice(arguments: Arguments, text: str, providers: Sequence[Provider]) -> ModelChoice | Rejection:
+    """With a level of its own, a `:suffix` is part of the id."""
+    catalogue = attrs.evolve(
+        catalogue_of(providers),
+        is_fuzzy=True,
+        suffix="strict" if arguments.thinking is None else "none",
+        has_given_key=arguments.api_key is not None,
+    )
+    return catalogue.choose_or_make(text, arguments.provider, arguments.thinking)
 
 
-def _best(pool: Sequence[Provider], text: str, providers: Sequence[Provider]) -> Model | None:
-    """An exact id or reference, else the best of those that contain the text (MOD-91, MOD-94)."""
-    models = [model for each in pool for model in each.models]
-    named = [model for model in models if model.reference.lower() == text.lower()]
-    exact = named or [model for model in models if model.id.lower() == text.lower()]
-    if exact:
-        return _single(exact, text, providers)
-    prefix = [each for each in pool if text.lower().startswith(f"{each.name.lower()}/")]
-    inside, rest = (models, text) if not prefix else (list(prefix[0].models), text[len(prefix[0].name) + 1 :])
-    similar = [model for model in inside if rest and (rest.lower() in model.id.lower() or rest.lower() in model.name.lower())]
-    if not similar:
-        return None
-    best = max(similar, key=lambda model: (_is_alias(model.id), model.id))
-    return _single([model for model in similar if model.id == best.id], text, providers)
+def _give_key(arguments: Arguments, provider: str | None, given_keys: dict[str, str]) -> None:
+    """Raises ModelNotFound if it is not known whose it is."""
+    if arguments.api_key is None:
+        return
+    if provider is None:
+        raise ModelNotFound(KEY_NEEDS_MODEL)
+    given_keys[provider] = arguments.api_key
 
 
-def _single(models: Sequence[Model], text: str, providers: Sequence[Provider]) -> Model:
-    """The one model, or the one whose provider is configured (MOD-93)."""
-    if len(models) == 1:
-        return models[0]
-    usable = {each.name for each in providers if each.configured()}
-    ready = [model for model in models if model.provider in usable]
-    if len(ready) == 1:
-        return ready[0]
-    names = ", ".join(sorted([model.reference for model in models]))
-    hint = "More than one matching provider is authenticated." if ready else "No matching provider is authenticated."
-    raise ModelNotFound(f'Model "{text}" is ambiguous across providers: {names}. {hint} Use --provider or provider/model.')
-
-
-def _custom(providers: Sequence[Provider], pool: Sequence[Provider], text: str, provider: str | None) -> ModelChoice:
-    """A known provider may serve models that the catalogue does not know (MOD-95)."""
-    named = next((each for each in pool if text.lower().startswith(f"{each.name.lower()}/")), None)
-    owner = named or (pool[0] if provider is not None else None)
-    id = text[len(named.name) + 1 :] if named is not None else text
-    if owner is None or not owner.models or not id:
-        known = [model.reference for each in providers if each.configured() for model in each.models]
-        shown = ", ".join(known[:SHOWN_MAX]) + (", …" if len(known) > SHOWN_MAX else "")
-        raise ModelNotFound(f'Model "{text}" not found. The models are: {shown or "none, because no provider is configured"}')
-    model = attrs.evolve(owner.models[0], id=id, name=id)
-    warning = f'Model "{id}" not found for provider "{owner.name}". Using custom model id.'
-    return ModelChoice(model=model, warning=warning, is_custom=True)
-
-
-def _is_alias(id: str) -> bool:
-    tail = id.rpartition("-")[2]
-    return id.endswith("-latest") or not (len(tail) == 8 and tail.isdigit() and id != tail)
+def _with(providers: tuple[Provider, ...], choice: ModelChoice) -> tuple[Provider, ...]:
+    if not choice.is_custom:
+        return providers
+    changed: list[Any] = [*providers]
+    place = next(number for number, each in enumerate(changed) if each.name == choice.model.provider)
+    changed[place] = attrs.evolve(changed[place], models=(*changed[place].models, choice.model))
+    return tuple(changed)

@@ -19,6 +19,9 @@ OPTIONS = (
     (("--verbose",), None, "show live progress on standard error also when that is no terminal"),
     (("--provider",), "NAME", "provider of the model; needs --model"),
     (("--model",), "PATTERN[:LEVEL]", "model, as provider/id, id or part of one; a thinking level may follow"),
+    (("--models",), "A,B", "models to start with and to cycle through: provider/*, ids or parts of them, each with :level or without"),
+    (("--api-key",), "KEY", "key of the model's provider, for this process only; others see it in the list of processes"),
+    (("--list-models",), "[SEARCH]", "list the models that can be used, or those that contain SEARCH, and exit"),
     (("--thinking",), "LEVEL", "off, minimal, low, medium, high, xhigh, max"),
     (("--continue", "-c"), None, "go on with the newest session of this folder"),
     (("--session",), "PATH|ID", "go on with this session: a path, an id, or the beginning of an id"),
@@ -48,7 +51,9 @@ OPTIONS = (
     (("--help", "-h"), None, "this text"),
     (("--version", "-v"), None, "the version"),
 )
-"""Names of an option (the first is the one `split` uses), what its value is called or None without one, its help."""
+"""Names of an option (the first is the one `split` uses), what its value is called or None without one, its help.
+
+A value in brackets may be left out."""
 
 RESERVED = ("run", "resume", "supervise", "serve", "mcp-serve", "log", "export", "demo")
 """Words that are, or will be, subcommands when they come first (CLI-21)."""
@@ -93,8 +98,11 @@ def _option(word: str, following: list[str], flags: dict[str, str] | None) -> tu
             return ((UNKNOWN, word) if has_value else (names[0], "")), 0
         if has_value:
             return (names[0], value), 0
-        if following:
+        is_optional = wants.startswith("[")
+        if following and not (is_optional and following[0].startswith(("-", "@"))):
             return (names[0], following[0]), 1
+        if is_optional:
+            return (names[0], ""), 0
         return ((names[0], "") if names[0] == "--mode" else (UNKNOWN, f"{written} (without its value, {wants})")), 0
     name = written[2:]
     if not word.startswith("--") or not name[:1].isalnum() or (flags is not None and name not in flags):

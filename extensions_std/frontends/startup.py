@@ -3,8 +3,8 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import attrs
 import trio
@@ -35,10 +35,11 @@ from camshaft.actors.host import (
     system_texts,
     trust_store,
 )
-from camshaft.extensions_std.frontends import model_choice, sessions
+from camshaft.extensions_std.frontends import sessions
 from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments, parse
 from camshaft.extensions_std.frontends.conversation import Job, StartupFailed
 from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, Prompt, prompts_of
+from camshaft.extensions_std.frontends.model_choice import Chosen, ModelNotFound, choose_model
 from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.streams import say
@@ -77,7 +78,7 @@ NOT_INTERACTIVE: Final = (
 class Startup:
     """A command before extensions were loaded for it."""
 
-    words: list[str]
+    words: list[str] = attrs.field(repr=False)
     start: "Start"
     """Its arguments were read without knowledge of flags of extensions: `messages` may hold their values."""
     piped: str
@@ -145,7 +146,7 @@ def _job(start: "Start", options: OpenOptions, prompts: tuple[Prompt, ...]) -> J
         mode=arguments.mode or "text",
         is_live=arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty()),
         name=arguments.name,
-        unconfigured=_unconfigured(agent_dir_of(start.world.environment)),
+        unconfigured=unconfigured(agent_dir_of(start.world.environment)),
         continue_with=_continue_with(arguments),
     )
 
@@ -265,6 +266,8 @@ class Start:
     """The session; it may run in another directory (CLI-9)."""
     found: SettingsFiles
     """The settings of that directory; `is_trusted` is decided as far as that goes without asking anybody."""
+    given_keys: dict[str, str] = attrs.field(factory=dict, repr=False)
+    """Provider id to a key of the arguments; a reload keeps them."""
     registers_providers: bool = False
     """Whether extensions do: then a model that is not known yet may be one of theirs, and is looked for when they serve it (SDK-6)."""
 
@@ -297,9 +300,7 @@ def options_of(start: Start) -> OpenOptions:
     for warning in (*chosen.warnings, *found.warnings):
         _warn(warning)
     agent_dir = agent_dir_of(world.environment)
-    limits = ProviderSettings(limits=limits_of(found.effective))
-    providers: tuple[Provider, ...] = load_providers(agent_dir, world.environment, world, limits, _warn)
-    providers, model, level = _model(start, providers)
+    chosen_model = _chosen(start)
     settings = found.settings
     shell = ShellOptions(shell_path=settings.shell_path, command_prefix=settings.shell_command_prefix)
     resources = discover(_places(start))
@@ -313,9 +314,9 @@ def options_of(start: Start) -> OpenOptions:
         agent_dir=agent_dir,
         session=chosen.target,
         settings=settings,
-        providers=providers,
+        providers=chosen_model.providers,
         flags=arguments.flags,
-        build_provider=provider_builder(world),
+        build_provider=provider_builder(world, provider_settings(start)),
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,
@@ -326,8 +327,9 @@ def options_of(start: Start) -> OpenOptions:
         skills=resources.skills,
         templates=resources.templates,
         project_trusted=found.is_trusted,
-        model=model,
-        thinking_level=arguments.thinking or level,
+        model=chosen_model.reference,
+        model_patterns=arguments.models,
+        thinking_level=arguments.thinking or chosen_model.level,
         override_cwd=chosen.override_cwd,
         mode=_mode(arguments),
     )
@@ -358,32 +360,27 @@ def _path_of(written: str, here: str) -> str:
     return written if written.startswith("~") else os.path.join(here, written)
 
 
-def _model(start: Start, providers: Sequence[Provider]) -> tuple[tuple[Provider, ...], str | None, str | None]:
-    """The providers with the model that was asked for in their lists, its reference, and a level that was named with it."""
-    arguments, with_level = start.arguments, start.arguments.thinking is None
-    if arguments.model is None:
-        return tuple(providers), None, None
+def provider_settings(start: Start) -> ProviderSettings:
+    """What the settings say about requests, and the keys that were given for this process."""
+    return ProviderSettings(limits=limits_of(start.found.effective), given_keys=start.given_keys)
+
+
+def providers_of(start: Start) -> tuple[Provider, ...]:
+    """The providers of the files and the environment; what is wrong with the files is told."""
+    world = start.world
+    return load_providers(agent_dir_of(world.environment), world.environment, world, provider_settings(start), _warn)
+
+
+def _chosen(start: Start) -> Chosen:
+    """Raises StartupFailed."""
     try:
-        choice = model_choice.choose(providers, arguments.model, arguments.provider, with_level=with_level)
-    except model_choice.ModelNotFound as error:
-        if not start.registers_providers:
-            raise StartupFailed(str(error)) from None
-        return tuple(providers), *model_choice.named(arguments.model, arguments.provider, with_level=with_level)
-    if choice.warning is not None:
-        _warn(choice.warning)
-    if not choice.is_custom:
-        return tuple(providers), choice.model.reference, choice.level
-    known = tuple([_with(each, choice) if each.name == choice.model.provider else each for each in providers])
-    return known, choice.model.reference, choice.level
+        return choose_model(start.arguments, providers_of(start), start.given_keys, is_final=not start.registers_providers, warn=_warn)
+    except ModelNotFound as error:
+        raise StartupFailed(str(error)) from None
 
 
-def _with(provider: Any, choice: model_choice.ModelChoice) -> Provider:
-    """The provider with one more model."""
-    changed: Provider = attrs.evolve(provider, models=(*provider.models, choice.model))
-    return changed
-
-
-def _unconfigured(agent_dir: str) -> str:
+def unconfigured(agent_dir: str) -> str:
+    """What to do about having no model at all."""
     variables = ", ".join([names[0] for name, names in ENVIRONMENT_KEYS.items() if name != "openai"][:4]) + ", …"
     return UNCONFIGURED.format(variables=variables, path=os.path.join(agent_dir, "models.json"))
 

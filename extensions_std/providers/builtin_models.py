@@ -5,6 +5,9 @@ from typing import Any, Final
 
 from camshaft.actors.api import FrozenDict, Model, Rates
 
+WRITTEN: Final = "2026-11-30"
+"""The day on which ids, limits and prices were looked up."""
+
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 

@@ -68,6 +68,8 @@ class ProviderSettings:
     """Spreads retry delays."""
     read: Read = Path.read_bytes
     """Reads the two files."""
+    given_keys: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    """Provider id to a key that comes before all others and is never stored (MOD-72); looked at whenever a key is needed."""
 
 
 @attrs.define(kw_only=True)

@@ -87,3 +87,35 @@ def test_what_a_host_can_ask_while_a_run_is_under_way() -> None:
             assert (seat.is_streaming, seat.retry_attempt) == (False, 0)
 
     simulate(act)
+
+
+@pytest.mark.rule("MOD-96", "MOD-97")
+@pytest.mark.parametrize(
+    ("settings", "patterns", "model", "level"),
+    [
+        (Settings(enabled_models=("t*:high",)), None, "faux/two", "high"),
+        (Settings(enabled_models=("t*",)), ("faux/three:low",), "faux/three", "low"),
+        (Settings(enabled_models=("t*",)), (), "faux/one", "medium"),
+        (TWO, ("nothing",), "faux/two", "medium"),
+    ],
+)
+def test_patterns_say_where_a_new_session_starts(settings: Settings, patterns: tuple[str, ...] | None, model: str, level: str) -> None:
+    async def act() -> tuple[str, str]:
+        async with opened([], provider=provider(), settings=settings, model_patterns=patterns) as running:
+            assert running.seat.model is not None
+            return running.seat.model.reference, running.seat.thinking_level
+        raise AssertionError
+
+    assert simulate(act) == (model, level)
+
+
+@pytest.mark.rule("MOD-96", "RPC-40")
+def test_patterns_say_what_is_cycled_through_and_an_odd_one_is_told() -> None:
+    async def act() -> None:
+        async with opened([], provider=provider(), model_patterns=("faux/t*", "none")) as running:
+            told = [each.message for each in running.seat.take_unreported_diagnostics()]
+            assert told == ['No models match pattern "none"']
+            steps = [await running.seat.cycle_model(), await running.seat.cycle_model()]
+            assert [step and (step.model.id, step.is_scoped) for step in steps] == [("three", True), ("two", True)]
+
+    simulate(act)

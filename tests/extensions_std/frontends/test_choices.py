@@ -141,9 +141,9 @@ def _catalogue() -> tuple[ScriptedProvider, ...]:
     ],
 )
 def test_a_model_is_found(text: str, provider: str | None, expected: tuple[str, str | None]) -> None:
-    choice = model_choice.choose(_catalogue(), text, provider)
+    choice = _choose(text, provider)
 
-    assert (choice.model.reference, choice.level) == expected
+    assert (choice.reference, choice.level) == expected
 
 
 @pytest.mark.parametrize(
@@ -156,18 +156,52 @@ def test_a_model_is_found(text: str, provider: str | None, expected: tuple[str, 
 )
 def test_what_is_not_found_is_told_with_what_there_is(text: str, provider: str | None, said: str) -> None:
     with pytest.raises(model_choice.ModelNotFound, match=said):
-        model_choice.choose(_catalogue(), text, provider)
+        _choose(text, provider)
 
 
 def test_a_known_provider_may_have_models_nobody_told_us_of() -> None:
-    choice = model_choice.choose(_catalogue(), "new", "one")
+    told: list[str] = []
+    choice = _choose("new", "one", told=told)
 
-    assert (choice.model.reference, choice.is_custom) == ("one/new", True)
-    assert choice.warning == 'Model "new" not found for provider "one". Using custom model id.'
+    assert choice.reference == "one/new"
+    assert [model.id for model in choice.providers[0].models][-1] == "new"
+    assert told == ['Model "new" not found for provider "one". Using custom model id.']
 
 
 def test_with_a_level_of_its_own_a_suffix_belongs_to_the_id() -> None:
-    assert model_choice.choose(_catalogue(), "new:high", "one", with_level=False).model.id == "new:high"
+    choice = _choose("new:high", "one", "--thinking", "low")
+
+    assert choice.reference == "one/new:high"
+    assert choice.providers[0].models[-1].reasoning
+
+
+@pytest.mark.rule("MOD-72")
+@pytest.mark.parametrize(
+    ("words", "is_final", "provider"),
+    [
+        (("--model", "one/coder:7b"), True, "one"),
+        (("--models", "nothing,two/*"), True, "two"),
+        (("--model", "own/m"), False, "own"),
+    ],
+)
+def test_a_given_key_is_that_of_the_provider_of_the_model(words: tuple[str, ...], is_final: bool, provider: str) -> None:
+    keys: dict[str, str] = {}
+
+    model_choice.choose_model(parse([*words, "--api-key", "k"]), _catalogue(), keys, is_final=is_final, warn=print)
+
+    assert keys == {provider: "k"}
+
+
+@pytest.mark.parametrize("words", [("--models", "nothing"), ("--model", "m")])
+def test_a_given_key_without_a_provider_is_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(model_choice.ModelNotFound, match="--api-key requires a model to be specified"):
+        model_choice.choose_model(parse([*words, "--api-key", "k"]), _catalogue(), {}, is_final=False, warn=print)
+
+
+def _choose(text: str, provider: str | None, *words: str, told: list[str] | None = None) -> model_choice.Chosen:
+    more = () if provider is None else ("--provider", provider)
+    arguments = parse(["--model", text, *more, *words])
+    return model_choice.choose_model(arguments, _catalogue(), {}, warn=(told if told is not None else []).append)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +217,7 @@ def test_with_a_level_of_its_own_a_suffix_belongs_to_the_id() -> None:
 def test_a_model_that_is_not_known_yet_is_taken_as_it_is_written(
     text: str, provider: str | None, with_level: bool, meant: tuple[str, str | None]
 ) -> None:
-    assert model_choice.named(text, provider, with_level=with_level) == meant
+    assert model_choice.as_written(text, provider, with_level=with_level) == meant
 
 
 # -- settings ----------------------------------------------------------------------------
