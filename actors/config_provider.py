@@ -5,14 +5,15 @@ own. How a request is sent to an API is the host's affair: it hands in `BuildPro
 adapter of a config whose fields are filled in, or None if it knows no such API.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import isasyncgen
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
 from camshaft.actors.actor import is_awaitable
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
+from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, RequestAuth, oauth_config
 from camshaft.actors.providers import Emit, ModelRequest, Provider
 from camshaft.kernel import codec
 from camshaft.kernel.errors import CodecError
@@ -20,6 +21,8 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, freeze
 from camshaft.kernel.stream import Ended, StreamItem
 from camshaft.kernel.tools import Signal
+
+RefreshAuth = Literal["credential", "configured"]
 
 StreamSimple = Callable[[ModelRequest, Signal], Any]
 """`stream_simple(request, signal)`: an async generator of stream items, ending with `Ended`."""
@@ -48,6 +51,12 @@ class ProviderConfig:
     """Replace all models: Model objects or dicts of their fields, without `provider`."""
     stream_simple: StreamSimple | None = attrs.field(default=None, repr=False)
     """Answers requests instead of the API."""
+    oauth: OAuthConfig | None = attrs.field(default=None, repr=False)
+    """A login for it: `OAuthConfig(...)` or a dict of its fields."""
+    refresh_models: Callable[..., Any] | None = attrs.field(default=None, repr=False)
+    """`refresh_models(context)` gives the list of models that is shown from now on, as in `models`, or None for no change (PRV-17)."""
+    refresh_models_auth: RefreshAuth | None = None
+    """`credential`, the default: a login that ended is renewed before the network is asked; `configured`: it is not (PRV-18)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +69,8 @@ class BuildRequest:
     """What it shall serve, every field filled in."""
     base: Provider | None
     """The host's own provider of that id, whose key and headers stay where the config has none."""
+    oauth: OAuthPort | None = None
+    """The login of the config."""
 
 
 BuildProvider = Callable[[BuildRequest], Provider | None]
@@ -82,11 +93,14 @@ def configured_provider(name: str, config: ProviderConfig, base: Provider | None
     if config.stream_simple is not None and config.api is None:
         raise ExtensionMisuse(f'Provider {name}: "api" is required when registering streamSimple.')
     models = _models(name, config, base)
-    adapter = None if build is None else build(BuildRequest(name=name, config=config, models=models, base=base))
+    oauth = None if config.oauth is None else OAuthPort(name, config.oauth)
+    adapter = None if build is None else build(BuildRequest(name=name, config=config, models=models, base=base, oauth=oauth))
+    if adapter is None and oauth is not None:
+        raise ExtensionMisuse(f"Provider {name}: this host keeps no logins, so it takes no oauth")
     if adapter is None and config.stream_simple is None and (base is None or config.models is None):
         apis = ", ".join(sorted({model.api for model in models})) or "none"
         raise ExtensionMisuse(f"Provider {name}: this host has no adapter that takes a config (api: {apis}); register a provider object")
-    return ConfigProvider(name=name, models=models, config=config, adapter=adapter, base=base)
+    return ConfigProvider(name=name, models=models if adapter is None else adapter.models, config=config, adapter=adapter, base=base)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -112,12 +126,28 @@ class ConfigProvider:
         """The answer of the extension's stream, of the adapter, or of the host's own provider (PRV-15)."""
         if self.config.stream_simple is not None and request.model.api == self.config.api:
             await _streamed(self.config.stream_simple, request, signal, emit)
-        elif self.adapter is not None:
+        elif self.adapter is not None and speaks(self.adapter, request.model.api):
             await self.adapter.stream(request, signal, emit)
         elif self.base is not None and any([model.api == request.model.api for model in self.base.models]):
             await self.base.stream(request, signal, emit)
         else:
             raise ExtensionMisuse(f"No API provider registered for api: {request.model.api}")
+
+    def auth_status(self) -> AuthStatus:
+        """As the adapter says."""
+        status = getattr(self.adapter or self.base, "auth_status", None)
+        return AuthStatus(configured=self.configured()) if status is None else status()
+
+    async def resolve(self, model: Model) -> Any:
+        """As the adapter says; nothing where a stream of the extension's own needs nothing."""
+        resolve = getattr(self.adapter or self.base, "resolve", None)
+        return RequestAuth(ok=True) if resolve is None else await resolve(model)
+
+
+def speaks(provider: Provider, api: str) -> bool:
+    """Whether an adapter can ask models of that api; one that does not say takes what it is given."""
+    known = getattr(provider, "speaks", None)
+    return True if known is None else bool(known(api))
 
 
 async def _streamed(stream: StreamSimple, request: ModelRequest, signal: Signal, emit: Emit) -> None:
@@ -140,12 +170,20 @@ async def _streamed(stream: StreamSimple, request: ModelRequest, signal: Signal,
 def _config(name: str, given: Mapping[str, Any]) -> ProviderConfig:
     known = [each.name for each in attrs.fields(ProviderConfig)]
     unknown = [field for field in given if field not in known]
+    if unknown and unknown[0] in ("images", "classifiers"):
+        raise ExtensionMisuse(f"Provider {name}: {unknown[0]}: image and classifier models are listed, but cannot be asked in this version")
     if unknown:
         raise ExtensionMisuse(f"Provider {name}: no field {unknown[0]!r}; expected {', '.join(known)}")
     made = dict(given)
     for field in ("name", "base_url", "api_key", "api"):
         if not isinstance(made.get(field), str | None):
             raise ExtensionMisuse(f"Provider {name}: {field} {made[field]!r}; expected a text")
+    if made.get("oauth") is not None:
+        made["oauth"] = oauth_config(name, made["oauth"])
+    if made.get("refresh_models") is not None:
+        require_callable(made["refresh_models"], f"refresh_models of provider {name!r}")
+    if made.get("refresh_models_auth") not in (None, "credential", "configured"):
+        raise ExtensionMisuse(f"Provider {name}: refresh_models_auth {made['refresh_models_auth']!r}; expected credential or configured")
     if made.get("headers") is not None:
         made["headers"] = freeze(made["headers"], "headers")
     if made.get("models") is not None:
@@ -155,11 +193,17 @@ def _config(name: str, given: Mapping[str, Any]) -> ProviderConfig:
     return ProviderConfig(**made)
 
 
+def models_of(name: str, config: ProviderConfig, base: Provider | None, given: Iterable[object]) -> tuple[Model, ...]:
+    """Models that an extension gives, with what they leave out. Raises ExtensionMisuse (PRV-10)."""
+    existing = () if base is None else base.models
+    return tuple([_model(name, config, existing, each) for each in given])
+
+
 def _models(name: str, config: ProviderConfig, base: Provider | None) -> tuple[Model, ...]:
     existing = () if base is None else base.models
     if config.models is None:
         return tuple([attrs.evolve(model, base_url=config.base_url or model.base_url) for model in existing])
-    return tuple([_model(name, config, existing, each) for each in config.models])
+    return models_of(name, config, base, config.models)
 
 
 def _model(name: str, config: ProviderConfig, existing: tuple[Model, ...], given: Any) -> Model:

@@ -61,6 +61,7 @@ from camshaft.actors.loading import (
     LoadWarning,
     Source,
 )
+from camshaft.actors.locked_file import HeldFile, held
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry, ScopedModel
@@ -69,6 +70,7 @@ from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
+from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderFailed, RequestAuth
 from camshaft.actors.providers import Provider, catalogue_of
 from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.context_files import FoundContext, context_files
@@ -198,6 +200,7 @@ __all__ = [
     "AgentEnd",
     "AgentSettled",
     "AgentStart",
+    "AuthStatus",
     "AutoRetryEnd",
     "AutoRetryStart",
     "BUSY_TEXT",
@@ -235,6 +238,7 @@ __all__ = [
     "FoundContext",
     "FoundSession",
     "GivenTexts",
+    "HeldFile",
     "ImageSettings",
     "InlineExtension",
     "InstalledExtension",
@@ -264,6 +268,8 @@ __all__ = [
     "NewSession",
     "NotASession",
     "Notified",
+    "OAuthConfig",
+    "OAuthPort",
     "OpenOptions",
     "OpenSession",
     "Place",
@@ -276,8 +282,10 @@ __all__ = [
     "Provider",
     "ProviderConfig",
     "QueueUpdate",
+    "ProviderFailed",
     "Receipt",
     "Rejection",
+    "RequestAuth",
     "RenderView",
     "Rendered",
     "ResourceDiagnostic",
@@ -341,6 +349,7 @@ __all__ = [
     "World",
     "bound_shortcuts",
     "catalogue_of",
+    "held",
     "context_files",
     "discover",
     "discover_extensions",

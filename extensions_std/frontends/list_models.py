@@ -16,15 +16,13 @@ from camshaft.extensions_std.frontends.startup import (
     Start,
     agent_dir_of,
     loaded_extensions,
-    provider_settings,
-    providers_of,
+    loaded_providers,
     resolver_of,
     start_of,
     unconfigured,
 )
 from camshaft.extensions_std.frontends.streams import Output, say
 from camshaft.extensions_std.providers.builtin_models import WRITTEN
-from camshaft.extensions_std.providers.registered import provider_builder
 
 HEADING = ("provider", "model", "context", "max-out", "thinking", "images")
 
@@ -76,15 +74,15 @@ def _yes(value: bool) -> str:
 
 
 async def _served(start: Start) -> tuple[Provider, ...]:
-    providers = providers_of(start)
+    files, build = loaded_providers(start)
     async with open_kernel(world=start.world) as kernel:
         loaded = kernel.preload(start.chosen.cwd, mode="print", say=say)
         try:
             await loaded_extensions(start, resolver_of(start), loaded)
         except CamshaftError as error:
             say(f"Error: {error}")
-            return providers
-        served = loaded.serve(providers, provider_builder(start.world, provider_settings(start)))
+            return files.providers
+        served = loaded.serve(files.providers, build)
         report_loading(loaded.load_errors, loaded.load_warnings)
         loaded.discard()
         return served

@@ -11,6 +11,7 @@ import trio
 
 from camshaft.actors.api import Provider, World
 from camshaft.actors.host import (
+    BuildProvider,
     CamshaftError,
     DefaultTrust,
     FoundContext,
@@ -43,7 +44,8 @@ from camshaft.extensions_std.frontends.model_choice import Chosen, ModelNotFound
 from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.streams import say
-from camshaft.extensions_std.providers.models_json import ENVIRONMENT_KEYS, ProviderSettings, load_providers
+from camshaft.extensions_std.providers.models_json import LoadedProviders, ProviderSettings, load_all
+from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, ProcessKeys
 from camshaft.extensions_std.providers.registered import provider_builder
 from camshaft.extensions_std.tools import ShellOptions, builtin_tools
 
@@ -266,8 +268,8 @@ class Start:
     """The session; it may run in another directory (CLI-9)."""
     found: SettingsFiles
     """The settings of that directory; `is_trusted` is decided as far as that goes without asking anybody."""
-    given_keys: dict[str, str] = attrs.field(factory=dict, repr=False)
-    """Provider id to a key of the arguments; a reload keeps them."""
+    keys: ProcessKeys = attrs.field(factory=ProcessKeys)
+    """A reload keeps them."""
     registers_providers: bool = False
     """Whether extensions do: then a model that is not known yet may be one of theirs, and is looked for when they serve it (SDK-6)."""
 
@@ -300,7 +302,8 @@ def options_of(start: Start) -> OpenOptions:
     for warning in (*chosen.warnings, *found.warnings):
         _warn(warning)
     agent_dir = agent_dir_of(world.environment)
-    chosen_model = _chosen(start)
+    loaded, build = loaded_providers(start)
+    chosen_model = _chosen(start, loaded.providers)
     settings = found.settings
     shell = ShellOptions(shell_path=settings.shell_path, command_prefix=settings.shell_command_prefix)
     resources = discover(_places(start))
@@ -316,7 +319,7 @@ def options_of(start: Start) -> OpenOptions:
         settings=settings,
         providers=chosen_model.providers,
         flags=arguments.flags,
-        build_provider=provider_builder(world, provider_settings(start)),
+        build_provider=build,
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,
@@ -360,21 +363,18 @@ def _path_of(written: str, here: str) -> str:
     return written if written.startswith("~") else os.path.join(here, written)
 
 
-def provider_settings(start: Start) -> ProviderSettings:
-    """What the settings say about requests, and the keys that were given for this process."""
-    return ProviderSettings(limits=limits_of(start.found.effective), given_keys=start.given_keys)
-
-
-def providers_of(start: Start) -> tuple[Provider, ...]:
-    """The providers of the files and the environment; what is wrong with the files is told."""
+def loaded_providers(start: Start) -> tuple[LoadedProviders, BuildProvider]:
+    """What the files and the environment give, and what makes adapters for providers of extensions; faults of the files are told."""
     world = start.world
-    return load_providers(agent_dir_of(world.environment), world.environment, world, provider_settings(start), _warn)
+    settings = ProviderSettings(limits=limits_of(start.found.effective), keys=start.keys)
+    loaded = load_all(agent_dir_of(world.environment), world.environment, world, settings, _warn)
+    return loaded, provider_builder(world, settings, loaded)
 
 
-def _chosen(start: Start) -> Chosen:
+def _chosen(start: Start, providers: tuple[Provider, ...]) -> Chosen:
     """Raises StartupFailed."""
     try:
-        return choose_model(start.arguments, providers_of(start), start.given_keys, is_final=not start.registers_providers, warn=_warn)
+        return choose_model(start.arguments, providers, start.keys.given, is_final=not start.registers_providers, warn=_warn)
     except ModelNotFound as error:
         raise StartupFailed(str(error)) from None
 

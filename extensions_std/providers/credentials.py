@@ -1,5 +1,6 @@
 """Credentials of a request, and how they become headers (WIRE-2, WIRE-3)."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -53,22 +54,36 @@ def own_headers(layers: Sequence[Mapping[str, str | None]]) -> FrozenDict:
     return FrozenDict(dict(merged.values()))
 
 
+def joined(base_url: str, path: str) -> str:
+    """The url of an endpoint; a query of the base url stays at the end (WIRE-1)."""
+    root, mark, query = base_url.partition("?")
+    return f"{root.rstrip('/')}{path}{mark}{query}"
+
+
 def secrets_of(auth: Auth, request_headers: Mapping[str, str | None] | None, model: Model) -> tuple[str, ...]:
     """What must not appear in an error text, longest first."""
     found = {auth.api_key or ""}
-    for headers in (auth.headers, request_headers or EMPTY, model.headers):
+    for headers, is_given in ((auth.headers, True), (request_headers or EMPTY, True), (model.headers, False)):
         for name, value in headers.items():
-            if value and any(word in name.lower() for word in SECRET_WORDS):
+            if value and (is_given or any(word in name.lower() for word in SECRET_WORDS)):
                 found.update((value, value.rpartition(" ")[2]))
     for url in (auth.base_url, model.base_url):
-        password = _password(url or "")
-        found.update((password, unquote(password)))
+        found.update(_secrets_of_url(url or ""))
     return tuple(sorted([each for each in found if len(each) >= SECRET_MIN], key=len, reverse=True))
 
 
-def _password(url: str) -> str:
+def _secrets_of_url(url: str) -> set[str]:
+    """The password as it is written, as it is meant and as it is sent; and the values of the query."""
     try:
-        given = urlsplit(url).netloc.rpartition("@")[0]
+        parts = urlsplit(url)
     except ValueError:
-        return ""
-    return given.partition(":")[2]
+        return set()
+    given = parts.netloc.rpartition("@")[0]
+    name, _, password = given.partition(":")
+    found = {password, unquote(password)}
+    if password:
+        found.add(base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode())
+    for pair in parts.query.split("&"):
+        value = pair.partition("=")[2]
+        found.update((value, unquote(value)))
+    return found

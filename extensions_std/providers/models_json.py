@@ -11,42 +11,23 @@ resolve is an error: silently using another one would be a surprise (MOD-74).
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 
-from camshaft.actors.api import EMPTY, FrozenDict, MalformedJson, Model, Rates, Tier, World, freeze, loads
+from camshaft.actors.api import EMPTY, FrozenDict, Model, Rates, Tier, World, freeze
+from camshaft.extensions_std.providers.auth_store import AUTH_FILE, AuthStore
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
-from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved, shell
-from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
+from camshaft.extensions_std.providers.config_values import shell
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, misspelt, parsed
-from camshaft.extensions_std.providers.openai_completions import API
+from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, KeyRing, ProcessKeys, ProviderKeys, shown_models
 from camshaft.extensions_std.providers.transport import Identity, TransportLimits
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
 from camshaft.extensions_std.providers.wire_provider import WireProvider
 
 MODELS_FILE: Final = "models.json"
-AUTH_FILE: Final = "auth.json"
-
-ENVIRONMENT_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "openai": ("OPENAI_API_KEY",),
-    "openrouter": ("OPENROUTER_API_KEY",),
-    "groq": ("GROQ_API_KEY",),
-    "deepseek": ("DEEPSEEK_API_KEY",),
-    "mistral": ("MISTRAL_API_KEY",),
-    "google": ("GEMINI_API_KEY",),
-    "xai": ("XAI_API_KEY",),
-    "cerebras": ("CEREBRAS_API_KEY",),
-    "together": ("TOGETHER_API_KEY",),
-    "fireworks": ("FIREWORKS_API_KEY",),
-    "huggingface": ("HF_TOKEN",),
-    "vercel-ai-gateway": ("AI_GATEWAY_API_KEY",),
-    "llama-cpp": ("LLAMA_API_KEY",),
-}
-"""Provider id to the variables its key may stand in; the first that is not blank wins (MOD-79)."""
 
 ENVIRONMENT_URLS: Final[Mapping[str, str]] = {"openai": "OPENAI_BASE_URL"}
 """Provider id to the variable that replaces the base url of its built-in models."""
@@ -68,8 +49,8 @@ class ProviderSettings:
     """Spreads retry delays."""
     read: Read = Path.read_bytes
     """Reads the two files."""
-    given_keys: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    """Provider id to a key that comes before all others and is never stored (MOD-72); looked at whenever a key is needed."""
+    keys: ProcessKeys = attrs.field(factory=ProcessKeys)
+    """What the process knows about keys; one for all loads of a process."""
 
 
 @attrs.define(kw_only=True)
@@ -81,19 +62,54 @@ class _Entry:
     api_key: str | None = attrs.field(default=None, repr=False)
     headers: dict[str, str] = attrs.field(factory=dict, repr=False)
     model_headers: dict[str, dict[str, str]] = attrs.field(factory=dict, repr=False)
-    level_params: dict[str, FrozenDict] = attrs.field(factory=dict)
-    """Model id to `samplingParamsByThinkingLevel`."""
+    adds_bearer: bool = False
+    overrides: Mapping[str, Any] = attrs.field(default=EMPTY)
+    """`modelOverrides`, for models that extensions add (MOD-53)."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LoadedProviders:
+    """What the files and the environment give."""
+
+    providers: tuple[WireProvider, ...]
+    """Built-in ones first; those without credentials say so in `configured()`."""
+    ring: KeyRing
+    """For keys of further providers."""
+    keys: Mapping[str, ProviderKeys]
+    """By provider id."""
+    overrides: Mapping[str, Mapping[str, Any]]
+    """`modelOverrides` by provider id."""
+    faults: tuple[str, ...] = ()
+    """What is wrong with the files (MOD-41)."""
+
+    def overridden(self, provider: str, models: Sequence[Model]) -> tuple[Model, ...]:
+        """Models that an extension brings, as `modelOverrides` changes them (MOD-53)."""
+        raw = self.overrides.get(provider, EMPTY)
+        return tuple([_overridden(model, raw[model.id]) if model.id in raw and model.is_chat else model for model in models])
 
 
 def load_providers(
     agent_dir: str | Path, environment: Mapping[str, str], world: World, settings: ProviderSettings | None = None, tell: Tell | None = None
 ) -> tuple[WireProvider, ...]:
-    """All providers, built-in ones first; those without credentials say so in `configured()`.
+    """All providers, as `load_all` gives them."""
+    return load_all(agent_dir, environment, world, settings, tell).providers
+
+
+def load_all(
+    agent_dir: str | Path, environment: Mapping[str, str], world: World, settings: ProviderSettings | None = None, tell: Tell | None = None
+) -> LoadedProviders:
+    """Providers, and what else the files say.
 
     `tell` gets each fault and each oddity as a text; without it the first fault raises ModelsFileError.
     """
     chosen = settings or ProviderSettings()
-    say, warn = tell or _raise, tell or _ignore
+    faults: list[str] = []
+    warn = tell or _ignore
+
+    def say(text: str) -> None:
+        faults.append(text)
+        (tell or _raise)(text)
+
     entries = {name: _Entry(name=name, models={model.id: model for model in models}) for name, models in _builtin(environment).items()}
     for name, raw in _configured(Path(agent_dir) / MODELS_FILE, chosen.read, say).items():
         try:
@@ -102,10 +118,20 @@ def load_providers(
             say(str(error))
         for warning in _oddities(name, raw, entries.get(name)):
             warn(warning)
-    stored = _stored(Path(agent_dir) / AUTH_FILE, chosen.read, say)
+    store = AuthStore(path=str(Path(agent_dir) / AUTH_FILE), read=chosen.read, now_ms=world.clock.now_ms)
+    store.reload()
+    if store.fault is not None:
+        say(store.fault)
     run = shell(world.processes, environment, str(agent_dir))
-    keys = [_Keys(entry=entry, stored=stored.get(entry.name), environment=environment, run=run) for entry in entries.values()]
-    return tuple([_provider(each, world, chosen) for each in keys])
+    ring = KeyRing(store=store, environment=environment, run=run, process=chosen.keys)
+    made = [_provider(entry, ring, world, chosen) for entry in entries.values()]
+    return LoadedProviders(
+        providers=tuple([provider for provider, _keys in made]),
+        ring=ring,
+        keys={provider.name: keys for provider, keys in made},
+        overrides={entry.name: entry.overrides for entry in entries.values()},
+        faults=tuple(faults),
+    )
 
 
 def model_from_json(raw: Mapping[str, Any], provider: str) -> Model:
@@ -153,15 +179,14 @@ def _merged(known: _Entry | None, name: str, raw: Mapping[str, Any]) -> _Entry:
         id: attrs.evolve(model, compat=_compat(model.compat, raw.get("compat", EMPTY)), **changed) for id, model in entry.models.items()
     }
     done = _Entry(name=name, models=models, api_key=raw.get("apiKey"), headers=dict(raw.get("headers", EMPTY)))
+    done.adds_bearer, done.overrides = raw.get("authHeader", False), raw.get("modelOverrides", EMPTY)
     for model in raw.get("models", ()):
         models[model["id"]] = _own_model(name, model, raw, entry.models.get(model["id"]))
         done.model_headers[model["id"]] = dict(model.get("headers", EMPTY))
-        done.level_params[model["id"]] = freeze(model.get("samplingParamsByThinkingLevel", EMPTY))
     for id, override in raw.get("modelOverrides", EMPTY).items():
         if id in models:
             models[id] = _overridden(models[id], override)
             done.model_headers.setdefault(id, {}).update(override.get("headers", EMPTY))
-            done.level_params[id] = models[id].sampling_params_by_thinking_level
     return done
 
 
@@ -170,8 +195,6 @@ def _own_model(name: str, raw: Mapping[str, Any], provider: Mapping[str, Any], r
     api = raw.get("api") or provider.get("api") or (replaced.api if replaced else None)
     if not api:
         raise ModelsFileError(f'Provider {name}, model {id}: no "api" specified. Set at provider or model level.')
-    if api != API:
-        raise ModelsFileError(f"Provider {name}, model {id}: No API provider registered for api: {api}")
     base_url = raw.get("baseUrl") or provider.get("baseUrl") or (replaced.base_url if replaced else None)
     if not base_url:
         raise ModelsFileError(f'Provider {name}: "baseUrl" is required when defining custom models.')
@@ -238,90 +261,36 @@ def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
 # -- providers ---------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class _Keys:
-    """How the requests of one provider are authorized."""
-
-    entry: _Entry
-    stored: Mapping[str, Any] | None = attrs.field(repr=False)
-    environment: Mapping[str, str] = attrs.field(repr=False)
-    run: RunCommand = attrs.field(repr=False)
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether a stored credential of a kind we cannot use owns the provider (MOD-73)."""
-        return self.stored is not None and self.stored.get("type") != "api_key"
-
-    @property
-    def needs_key(self) -> bool:
-        """Known vendors do; a provider of the file without key is one that needs none, a local server for example."""
-        return self.entry.name in BUILTIN or self.entry.name in ENVIRONMENT_KEYS
-
-    @property
-    def scoped(self) -> Mapping[str, str]:
-        """The environment; what is stored beside a key wins (MOD-63)."""
-        own = self.stored.get("env") if self.stored else None
-        return {**self.environment, **own} if isinstance(own, Mapping) else self.environment
-
-    def is_configured(self) -> bool:
-        """Runs no command (MOD-77)."""
-        template = _key_template(self.entry, self.stored, self.scoped)
-        if self.is_foreign:
-            return False
-        return not missing_variables(template, self.scoped) if template is not None else not self.needs_key
-
-    async def resolve(self, model: Model) -> Auth:
-        """Key and headers of one request. Raises AuthUnresolved."""
-        entry, scoped = self.entry, self.scoped
-        if self.is_foreign:
-            raise AuthUnresolved(f"Provider is not configured: {entry.name}")
-        template = _key_template(entry, self.stored, scoped)
-        key = None if template is None else await resolved(template, f'API key for provider "{entry.name}"', scoped, self.run)
-        headers: dict[str, str | None] = {}
-        for name, value in entry.headers.items():
-            headers[name.lower()] = await resolved(value, f'provider "{entry.name}" header "{name}"', scoped, self.run)
-        for name, value in entry.model_headers.get(model.id, {}).items():
-            headers[name.lower()] = await resolved(value, f'model "{entry.name}/{model.id}" header "{name}"', scoped, self.run)
-        known = entry.models.get(model.id)
-        return Auth(api_key=key, headers=headers, base_url=known.base_url if known else None)
-
-
-def _provider(keys: _Keys, world: World, settings: ProviderSettings) -> WireProvider:
-    entry = keys.entry
-    return WireProvider(
+def _provider(entry: _Entry, ring: KeyRing, world: World, settings: ProviderSettings) -> tuple[WireProvider, ProviderKeys]:
+    models, urls = shown_models(tuple(entry.models.values()))
+    keys = ProviderKeys(
         name=entry.name,
+        ring=ring,
+        api_key=entry.api_key,
+        headers=entry.headers,
+        model_headers=entry.model_headers,
+        urls=urls,
+        adds_bearer=entry.adds_bearer,
+        needs_key=entry.name in BUILTIN or entry.name in ENVIRONMENT_KEYS,
+    )
+    return wire_provider(keys, models, world, settings), keys
+
+
+def wire_provider(keys: ProviderKeys, models: tuple[Model, ...], world: World, settings: ProviderSettings) -> WireProvider:
+    """A provider whose requests are authorized by these keys."""
+    return WireProvider(
+        name=keys.name,
         apis=WIRE_APIS,
-        models=tuple([attrs.evolve(model, base_url=_without_password(model.base_url)) for model in entry.models.values()]),
+        models=models,
         http=world.http,
         resolve=keys.resolve,
-        is_configured=keys.is_configured,
+        status=keys.status,
         needs_key=keys.needs_key,
         limits=settings.limits,
         identity=settings.identity,
-        level_params=entry.level_params,
         clock=world.clock.now_ms,
         chance=settings.chance,
     )
-
-
-def _key_template(entry: _Entry, stored: Mapping[str, Any] | None, environment: Mapping[str, str]) -> str | None:
-    """Where the key comes from (MOD-72); None if there is none."""
-    if stored is not None and isinstance(stored.get("key"), str):
-        template: str = stored["key"]
-        return template
-    if entry.api_key is not None:
-        return entry.api_key
-    found = next((name for name in ENVIRONMENT_KEYS.get(entry.name, ()) if environment.get(name, "").strip()), None)
-    return f"${{{found}}}" if found else None
-
-
-def _without_password(url: str) -> str:
-    """A url that may be shown; the whole one goes to the request only."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else url
 
 
 # -- files -------------------------------------------------------------------------------
@@ -339,24 +308,11 @@ def _configured(path: Path, read: Read, say: Tell) -> Mapping[str, Any]:
     return EMPTY
 
 
-def _stored(path: Path, read: Read, say: Tell) -> Mapping[str, Mapping[str, Any]]:
-    """Stored credentials by provider (MOD-70). No text of the file is ever told."""
-    try:
-        value = loads(read(path))
-    except FileNotFoundError:
-        return EMPTY
-    except (OSError, MalformedJson):
-        say(f"Failed to load auth.json: expected a readable JSON object\n\nFile: {path}")
-        return EMPTY
-    if not isinstance(value, dict):
-        say(f"Invalid auth.json: expected an object of credentials by provider\n\nFile: {path}")
-        return EMPTY
-    return {name: credential for name, credential in value.items() if isinstance(credential, dict)}
-
-
 def _oddities(name: str, raw: Mapping[str, Any], entry: _Entry | None) -> list[str]:
     """What of an entry can hardly be meant: misspelt keys, no models where no vendor has any."""
     found = [f'Provider "{name}": {each}' for each in misspelt(raw)]
+    foreign = sorted({model.api for model in entry.models.values()} - WIRE_APIS.keys()) if entry is not None else []
+    found += [f'Provider "{name}": no part of camshaft speaks the api "{api}"; its models need an extension that does' for api in foreign]
     if entry is not None and not entry.models and name not in BUILTIN and name not in ENVIRONMENT_KEYS:
         found.append(f'Provider "{name}": it has no models, so none can be chosen; list them under "models"')
     return found

@@ -2,69 +2,70 @@
 
 A config lies over what is known of the provider: its models are the config's, its key and headers
 are templates like those of models.json and are resolved at each request, and what the config does
-not say stays as the host's own provider has it.
+not say stays as the host's own provider has it. `modelOverrides` of models.json come last (MOD-53).
 """
 
 import os
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import attrs
 
-from camshaft.actors.api import EMPTY, Model, World
+from camshaft.actors.api import EMPTY, World
 from camshaft.actors.host import BuildRequest, Provider
-from camshaft.extensions_std.providers.config_values import missing_variables, resolved, shell
-from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
-from camshaft.extensions_std.providers.models_json import ProviderSettings
+from camshaft.extensions_std.providers.auth_store import AuthStore
+from camshaft.extensions_std.providers.config_values import shell
+from camshaft.extensions_std.providers.models_json import LoadedProviders, ProviderSettings, wire_provider
+from camshaft.extensions_std.providers.provider_keys import KeyRing, ProviderKeys, shown_models
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
-from camshaft.extensions_std.providers.wire_provider import Resolve, WireProvider
+from camshaft.extensions_std.providers.wire_provider import WireProvider
 
 
-def provider_builder(world: World, settings: ProviderSettings | None = None) -> Callable[[BuildRequest], Provider | None]:
-    """What makes such adapters in this world; None for models of an api that is not ours."""
+def provider_builder(
+    world: World, settings: ProviderSettings | None = None, loaded: LoadedProviders | None = None
+) -> Callable[[BuildRequest], Provider | None]:
+    """What makes such adapters in this world; None for a config that needs none: it has no key, and no models of an api of ours.
+
+    `loaded`: what the files say; without it only the configs and the environment count.
+    """
     chosen = settings or ProviderSettings()
+    ring = _ring(world, chosen) if loaded is None else loaded.ring
 
     def build(asked: BuildRequest) -> Provider | None:
-        if not asked.models or any([model.api not in WIRE_APIS for model in asked.models]):
+        config = asked.config
+        is_ours = any([model.api in WIRE_APIS for model in asked.models])
+        if not is_ours and config.api_key is None and asked.oauth is None and (config.stream_simple is None or not config.headers):
             return None
-        return WireProvider(
-            name=asked.name,
-            apis=WIRE_APIS,
-            models=asked.models,
-            http=world.http,
-            resolve=_resolver(asked, world),
-            is_configured=lambda: _is_configured(asked, world.environment),
-            limits=chosen.limits,
-            identity=chosen.identity,
-            clock=world.clock.now_ms,
-            chance=random.Random(0),
-        )
+        models = asked.models if loaded is None else loaded.overridden(asked.name, asked.models)
+        credential = ring.store.credential(asked.name)
+        if asked.oauth is not None and credential is not None and credential.get("type") == "oauth":
+            models = asked.oauth.models(models, credential)
+        shown, urls = shown_models(models)
+        return wire_provider(_keys(asked, ring, loaded, urls), shown, world, chosen)
 
     return build
 
 
-def _is_configured(asked: BuildRequest, environment: Mapping[str, str]) -> bool:
-    """By the config's key if it has one, else as the host's own provider is; runs no command (PRV-14)."""
-    if asked.config.api_key is not None:
-        return not missing_variables(asked.config.api_key, environment)
-    return asked.base is None or asked.base.configured()
-
-
-def _resolver(asked: BuildRequest, world: World) -> Resolve:
+def _ring(world: World, settings: ProviderSettings) -> KeyRing:
     run = shell(world.processes, world.environment, os.sep)
-    config = asked.config
+    return KeyRing(store=AuthStore(path=os.devnull), environment=world.environment, run=run, process=settings.keys)
 
-    async def resolve(model: Model) -> Auth:
-        """Key and headers of one request. Raises AuthUnresolved."""
-        base = await asked.base.resolve(model) if isinstance(asked.base, WireProvider) else Auth()
-        key = base.api_key
-        if config.api_key is not None:
-            key = await resolved(config.api_key, f'API key for provider "{asked.name}"', world.environment, run)
-        headers = dict(base.headers)
-        for name, template in (config.headers or EMPTY).items():
-            headers[name.lower()] = await resolved(template, f'provider "{asked.name}" header "{name}"', world.environment, run)
-        if config.auth_header and not key:
-            raise AuthUnresolved("authHeader requires a resolved API key")
-        return attrs.evolve(base, api_key=key, headers=headers, base_url=model.base_url or base.base_url)
 
-    return resolve
+def _keys(asked: BuildRequest, ring: KeyRing, loaded: LoadedProviders | None, urls: dict[str, str]) -> ProviderKeys:
+    """The keys of the config over those that the provider has (PRV-11)."""
+    config, base = asked.config, asked.base
+    known = None if loaded is None else loaded.keys.get(asked.name)
+    if known is None:
+        known = ProviderKeys(name=asked.name, ring=ring)
+        if isinstance(base, WireProvider):
+            known = attrs.evolve(known, below=base.resolve, is_below_configured=base.configured)
+    headers = {**{name.lower(): value for name, value in known.headers.items()}}
+    headers.update({name.lower(): value for name, value in (config.headers or EMPTY).items()})
+    return attrs.evolve(
+        known,
+        api_key=known.api_key if config.api_key is None else config.api_key,
+        headers=headers,
+        urls={**known.urls, **urls},
+        adds_bearer=known.adds_bearer if config.auth_header is None else config.auth_header,
+        needs_key=known.needs_key or (asked.oauth is not None and config.api_key is None),
+        oauth=asked.oauth,
+    )

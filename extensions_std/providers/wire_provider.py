@@ -50,8 +50,9 @@ from camshaft.actors.api import (
     freeze,
     loads,
 )
+from camshaft.actors.host import AuthStatus
 from camshaft.extensions_std.providers.constrained import ConstraintRefused
-from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, merged_headers, own_headers, secrets_of
+from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, joined, merged_headers, own_headers, secrets_of
 from camshaft.extensions_std.providers.http_errors import (
     ERROR_BODY_MAX_BYTES,
     is_retried,
@@ -90,13 +91,11 @@ class WireProvider:
     """By id; a model of another api cannot be asked."""
     _http: Http = attrs.field(repr=False)
     resolve: Resolve = attrs.field(default=_no_auth, repr=False)
-    _is_configured: Callable[[], bool] = attrs.field(default=lambda: True, repr=False)
+    _status: Callable[[], AuthStatus] = attrs.field(default=lambda: AuthStatus(configured=True), repr=False)
     _needs_key: bool = False
     """Whether a request without key and authorization header fails before it is sent (STR-32)."""
     _limits: TransportLimits = TransportLimits()
     _identity: Identity = Identity()
-    _level_params: Mapping[str, Mapping[str, Mapping[str, Json]]] = attrs.field(factory=dict)
-    """Model id to thinking level to sampling parameters (MOD-23)."""
     _clock: Callable[[], int] = attrs.field(default=lambda: 0, repr=False)
     """Wall clock in ms; for delays that a server names as a date, and for the time of diagnostics."""
     _chance: random.Random = attrs.field(factory=lambda: random.Random(0), repr=False)
@@ -110,7 +109,15 @@ class WireProvider:
 
     def configured(self) -> bool:
         """Whether requests can be authorized; runs nothing."""
-        return self._is_configured()
+        return self._status().configured
+
+    def speaks(self, api: str) -> bool:
+        """Whether models of that wire API can be asked."""
+        return api in self._apis
+
+    def auth_status(self) -> AuthStatus:
+        """Whether they can, and where the key comes from."""
+        return self._status()
 
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """Emits the answer's items; see the header for what can end it."""
@@ -159,7 +166,7 @@ class WireProvider:
             api=api,
             request=request,
             conversation=conversation,
-            url=f"{(auth.base_url or model.base_url).rstrip('/')}{api.path}",
+            url=joined(auth.base_url or model.base_url, api.path),
             headers=tuple(merged_headers([key, *layers, await _after_handlers(own, request.hooks)]).items()),
         )
 
@@ -199,7 +206,7 @@ class WireProvider:
         raise AssertionError("itertools.count() never ends")
 
     def _params(self, exchange: "_Exchange") -> Mapping[str, Mapping[str, Json]]:
-        return self._level_params.get(exchange.request.model.id, EMPTY)
+        return exchange.request.model.sampling_params_by_thinking_level
 
     async def _attempt(self, request: HttpRequest, exchange: "_Exchange", talk: "_Talk") -> "_Refusal | None":
         """One exchange: None if the stream began, then `talk.ended` says how it ended; else why it did not begin."""

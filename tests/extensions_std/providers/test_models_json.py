@@ -123,7 +123,6 @@ def test_text_that_is_no_json_is_told_with_the_file() -> None:
         ({}, 'Provider bad: must specify "baseUrl", "headers", "compat", "modelOverrides", or "models".'),
         ({"api": "openai-completions", "models": [{"id": "m"}]}, 'Provider bad: "baseUrl" is required when defining custom models.'),
         ({"baseUrl": "u", "models": [{"id": "m"}]}, 'Provider bad, model m: no "api" specified. Set at provider or model level.'),
-        ({"baseUrl": "u", "api": "x", "models": [{"id": "m"}]}, "Provider bad, model m: No API provider registered for api: x"),
         ({**LOCAL, "models": [{"id": "m", "maxTokens": 0}]}, "Provider bad, model m: invalid maxTokens 0"),
     ],
 )
@@ -193,6 +192,19 @@ def test_lifetimes_and_limits_have_bounds(fields: dict[str, Any], place: str) ->
     _, told = _loaded({"providers": {"local": {**LOCAL, "models": [{"id": "qwen", **fields}]}}})
 
     assert f"  - providers.local.models.0.{place}" in told[0]
+
+
+@pytest.mark.rule("PRV-15")
+async def test_a_model_of_an_api_that_is_not_ours_is_listed_and_its_requests_fail() -> None:
+    providers, told = _loaded({"providers": {"mixed": {**LOCAL, "models": [{"id": "m", "api": "bedrock-converse-stream"}, {"id": "n"}]}}})
+
+    asked = await ask(providers["mixed"])
+
+    assert [model.api for model in providers["mixed"].models] == ["bedrock-converse-stream", "openai-completions"]
+    text = 'no part of camshaft speaks the api "bedrock-converse-stream"; its models need an extension that does'
+    assert told == [f'Provider "mixed": {text}']
+    assert asked.message is not None
+    assert asked.message.error_message == "No API provider registered for api: bedrock-converse-stream"
 
 
 async def test_key_and_headers_are_resolved_at_the_request() -> None:
