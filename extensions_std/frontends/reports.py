@@ -13,7 +13,6 @@ from camshaft.actors.host import (
     LoadError,
     LoadWarning,
     OpenOptions,
-    OpenSession,
     Seat,
 )
 from camshaft.extensions_std.frontends.streams import say
@@ -54,7 +53,7 @@ def report_opening(seat: Seat, options: OpenOptions) -> bool:
         report_event(error)
     is_bad = bool(seat.load_errors) if options.preloaded is not None else report_loading(seat.load_errors, seat.load_warnings)
     _report_tools(seat, options)
-    _report_model(seat, options)
+    _report_model(seat)
     return is_bad
 
 
@@ -78,12 +77,8 @@ def _report_tools(seat: Seat, options: OpenOptions) -> None:
             say(f"Warning: There is no tool {name.lstrip('+-')!r}; the tools are: {', '.join(sorted(known)) or 'none'}")
 
 
-def _report_model(seat: Seat, options: OpenOptions) -> None:
-    """A session whose model is not there any more goes on with another one (MOD-97)."""
-    recorded = seat.state.projection.model
-    if recorded is None or options.model is not None or not isinstance(options.session, OpenSession):
-        return
-    model = seat.model
-    if model is None or recorded != (model.provider, model.id):
-        using = "" if model is None else f". Using {model.reference}"
-        say(f"Warning: Could not restore model {'/'.join(recorded)}{using}")
+def _report_model(seat: Seat) -> None:
+    """What was odd about the choice of the model (MOD-96, MOD-97)."""
+    for each in seat.take_unreported_diagnostics():
+        if each.source == "model":
+            say(f"Warning: {each.message}")

@@ -312,7 +312,9 @@ def _oddities(name: str, raw: Mapping[str, Any], entry: _Entry | None) -> list[s
     """What of an entry can hardly be meant: misspelt keys, no models where no vendor has any."""
     found = [f'Provider "{name}": {each}' for each in misspelt(raw)]
     foreign = sorted({model.api for model in entry.models.values()} - WIRE_APIS.keys()) if entry is not None else []
-    found += [f'Provider "{name}": no part of camshaft speaks the api "{api}"; its models need an extension that does' for api in foreign]
+    found += [
+        f'Provider "{name}": No API provider registered for api: {api}; its models need an extension that brings it' for api in foreign
+    ]
     if entry is not None and not entry.models and name not in BUILTIN and name not in ENVIRONMENT_KEYS:
         found.append(f'Provider "{name}": it has no models, so none can be chosen; list them under "models"')
     return found

@@ -44,6 +44,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "templates": (("fix",), "templates[0] is 'fix'; expected PromptTemplate(name=..., content=...)"),
     "model": (3, "model is 3; expected a text like 'provider/id', or None"),
     "scoped_models": (("openai/x",), "scoped_models[0] is 'openai/x'; expected ScopedModel(model=...)"),
+    "model_patterns": ("openai/*", "model_patterns is 'openai/*'; expected a tuple, of which each is a pattern like 'provider/*'"),
     "thinking_level": ("most", "thinking_level is 'most'; expected one of 'off', 'minimal', "),
     "durability": ("always", "durability is 'always'; expected one of 'commit', 'settle', 'none'"),
     "resume": ("continue", "resume is 'continue'; expected one of 'report'"),

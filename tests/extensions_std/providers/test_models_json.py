@@ -201,7 +201,7 @@ async def test_a_model_of_an_api_that_is_not_ours_is_listed_and_its_requests_fai
     asked = await ask(providers["mixed"])
 
     assert [model.api for model in providers["mixed"].models] == ["bedrock-converse-stream", "openai-completions"]
-    text = 'no part of camshaft speaks the api "bedrock-converse-stream"; its models need an extension that does'
+    text = "No API provider registered for api: bedrock-converse-stream; its models need an extension that brings it"
     assert told == [f'Provider "mixed": {text}']
     assert asked.message is not None
     assert asked.message.error_message == "No API provider registered for api: bedrock-converse-stream"
