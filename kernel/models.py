@@ -127,6 +127,20 @@ def cost_of(rates: Rates, usage: Usage) -> Cost:
     return Cost(input=parts[0], output=parts[1], cache_read=parts[2], cache_write=parts[3], total=sum(parts), total_from_provider=False)
 
 
+def at_tier(cost: Cost, tier: str | None, model_id: str) -> Cost:
+    """The cost of a response that was served at a tier; `tier` is the response's, else the requested one (MOD-15)."""
+    factor = _FASTER_FACTORS.get(model_id, FAST_FACTOR) if tier in _FAST_TIERS else _SLOW_FACTORS.get(tier or "", 1.0)
+    parts = [each * factor for each in (cost.input, cost.output, cost.cache_read, cost.cache_write)]
+    return attrs.evolve(cost, input=parts[0], output=parts[1], cache_read=parts[2], cache_write=parts[3], total=sum(parts))
+
+
+FAST_FACTOR: Final = 2.0
+"""What a response of a faster tier costs, as a multiple; models that differ are in `_FASTER_FACTORS`."""
+_FAST_TIERS: Final = frozenset({"priority", "fast"})
+_FASTER_FACTORS: Final[Mapping[str, float]] = {"gpt-5.5": 2.5}
+_SLOW_FACTORS: Final[Mapping[str, float]] = {"flex": 0.5}
+
+
 def _supports(level_map: Mapping[str, object], level: str) -> bool:
     if level in level_map:
         return level_map[level] is not None
