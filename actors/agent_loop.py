@@ -21,6 +21,7 @@ import trio
 
 from camshaft.actors.actor import Abandoned, Cut, Failure, Limbo, Value, guard
 from camshaft.actors.answers import Answers
+from camshaft.actors.cache_warming import CacheWarming
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery, RunFailed
 from camshaft.actors.event_stream import EventStream
@@ -131,6 +132,7 @@ class AgentLoop:
     _conversation: Conversation
     _compactions: Compactions
     _routing: Routing
+    _warming: CacheWarming
     retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
     """Set by the host to end a retry wait without aborting the run (LOOP-66); a new one with each announced retry."""
     _planned: tuple[PlannedCall, ...] = ()
@@ -143,7 +145,7 @@ class AgentLoop:
 
     def __attrs_post_init__(self) -> None:
         self._delivery = Delivery(self._session, self._host, self._stream)
-        self._answers = Answers(self.signal, self._session, self._host, self._stream, self._limbo)
+        self._answers = Answers(self.signal, self._session, self._host, self._stream, self._limbo, self._warming)
 
     # -- the engine ----------------------------------------------------------------------
 
@@ -624,6 +626,7 @@ class AgentLoop:
             self._note(await guard(action))
         if not self._state.is_idle:
             self._post(BecomeSettled(outcome=None))
+        self._warming.settled()
         self._conversation.show_prompt(None)
         if self._host.has("agent_settled"):
             self._note(await guard(self._host.dispatch, "agent_settled", events.AgentSettled(aborted=aborted)))

@@ -7,7 +7,7 @@ the stream said, or as its failure says (STR-30, STR-33, STR-35).
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 import trio
@@ -31,6 +31,19 @@ ABORTED_ANSWER: Final = Ended("aborted", "Request was aborted")
 """How a request ends that an abort prevented or cut (STR-33)."""
 
 
+class Warmed(Protocol):
+    """What keeps the provider's prompt cache of the session from expiring."""
+
+    @property
+    def options(self) -> RequestOptions:
+        """The options of a request of the session."""
+        ...
+
+    def requested(self, request: ModelRequest) -> None:
+        """A request is about to be made."""
+        ...
+
+
 @attrs.frozen(kw_only=True)
 class Answer:
     """The final message of a request, and whether its start was announced already."""
@@ -48,6 +61,7 @@ class Answers:
     _host: ExtensionHost
     _stream: EventStream
     _limbo: Limbo
+    _warming: Warmed
 
     async def context(self, forced_prompt: str | None) -> Sequence[ModelMessage]:
         """The messages of the next request: the transcript after its handlers, the forced prompt, converted.
@@ -98,9 +112,10 @@ class Answers:
             model=model,
             thinking_level=level,
             messages=messages,
-            options=RequestOptions(session_id=self._session.state.header.id),
+            options=self._warming.options,
             hooks=request_hooks(self._host, model),
         )
+        self._warming.requested(request)
         with self.signal.bounded() as bounds:
             name = f"request to {model.reference}"
             outcome = await self._limbo.run(name, provider.stream, request, self.signal, sink.emit, bounds=bounds)

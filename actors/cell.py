@@ -13,6 +13,7 @@ import trio
 
 from camshaft.actors.actor import is_part_of
 from camshaft.actors.agent_loop import Conversation
+from camshaft.actors.cache_warming import CacheWarming
 from camshaft.actors.choosing import refresh_model
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.delivery import Delivery
@@ -109,6 +110,7 @@ class Cell:
         """Tells extensions that the session is left, once; then nothing of this generation works any more. Bounded."""
         host, was_started, self.is_started = self.parts.host, self.is_started, False
         with trio.move_on_after(SHUTDOWN_S) as patience:
+            await self.flights.warming.end()
             if was_started and host.has("session_shutdown"):
                 event = hook_events.SessionShutdownEvent(reason=reason, target_session_file=target_session_file)
                 await host.dispatch("session_shutdown", event)
@@ -128,7 +130,7 @@ def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, requ
     """A cell around the parts: `runtime` is what extensions reach, `conversation` what the loop asks. Both outlive the cell."""
     executor = ToolExecutor(parts.session, parts.host, parts.stream, parts.limbo, parts.nursery)
     compactions, exclusives = Compactions(parts), Exclusives(parts)
-    flights = Flights(parts, executor, conversation, compactions, exclusives)
+    flights = Flights(parts, executor, conversation, compactions, exclusives, CacheWarming(parts))
     resources = Resources(skills=tuple(parts.options.skills), templates=tuple(parts.options.templates))
 
     def require_live() -> None:

@@ -12,6 +12,7 @@ import trio
 
 from camshaft.actors.actor import operation, refuse_self_wait
 from camshaft.actors.agent_loop import AgentLoop, Conversation
+from camshaft.actors.cache_warming import CacheWarming
 from camshaft.actors.compactions import Compactions
 from camshaft.actors.exclusive import Exclusives
 from camshaft.actors.routing import Routing
@@ -74,6 +75,7 @@ class Flights:
     _conversation: Conversation
     compactions: Compactions
     exclusives: Exclusives
+    warming: CacheWarming
     current: Flight | None = None
     """The innermost run under way; None when idle."""
     _routing: Routing = attrs.field(init=False)
@@ -100,6 +102,7 @@ class Flights:
             conversation=self._conversation,
             compactions=self.compactions,
             routing=self._routing,
+            warming=self.warming,
         )
         outer, self.current = self.current, Flight(run_id, loop)
         if outer is not None:

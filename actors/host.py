@@ -139,6 +139,8 @@ from camshaft.actors.user_bash import UserBashFailed
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.branch_summaries import NavigationResult
+from camshaft.kernel.cache_economics import WarmingForecast
+from camshaft.kernel.cache_warming import WarmingStatus
 from camshaft.kernel.catalogue import Catalogue, ModelChoice, Scope, ScopeWarning
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
@@ -344,6 +346,8 @@ __all__ = [
     "UnknownModel",
     "UserBashFailed",
     "UserBashOutput",
+    "WarmingForecast",
+    "WarmingStatus",
     "WatchedUi",
     "Widget",
     "World",

@@ -26,6 +26,9 @@ class RequestOptions:
     headers: FrozenDict = attrs.field(default=EMPTY, repr=False)
     """Override the provider's; null removes one. Hidden in reprs: they may hold credentials."""
     cache_retention: str | None = None
+    """`none`, `short` or `long`; None is `short`."""
+    disable_continuation: bool = False
+    """Neither use nor record what a provider keeps of earlier requests to go on from."""
     timeout_ms: int | None = None
     """Longest silence of the server; 0 is no limit (WIRE-30)."""
     max_retries: int | None = None

@@ -54,6 +54,7 @@ from camshaft.actors.virtual_models import limiting_model
 from camshaft.actors.world import World
 from camshaft.kernel import session_events
 from camshaft.kernel.branch_summaries import NavigationResult
+from camshaft.kernel.cache_warming import WarmingStatus
 from camshaft.kernel.commands import (
     AppendCustom,
     AppendMessage,
@@ -248,6 +249,11 @@ class Seat:
     async def export_jsonl(self, path: str | None = None) -> str:
         """Writes the active branch as a session file; its path. None: `session-<time>.jsonl` in the process's directory (SES-86)."""
         return await export_session(self.state, self.world, path, own=self.session_file)
+
+    @property
+    def cache_warming(self) -> WarmingStatus:
+        """Whether the provider's prompt cache is kept from expiring, and why not (CACHE-11)."""
+        return self._cell.flights.warming.status
 
     @property
     def context_messages(self) -> Sequence[Message]:

@@ -13,7 +13,7 @@ import trio
 
 from camshaft.actors.answers import ABORTED_ANSWER, final_message
 from camshaft.actors.extension_host import ExtensionHost
-from camshaft.actors.providers import ModelRequest, Provider, RequestHooks, RequestOptions, provider_of
+from camshaft.actors.providers import ModelRequest, RequestHooks, RequestOptions, provider_of
 from camshaft.actors.request_hooks import summary_hooks
 from camshaft.actors.routing import Dispatch, RouteFailed, Routing
 from camshaft.actors.seat_parts import SeatParts
@@ -83,26 +83,13 @@ class Summarizer:
 
     async def _ask(self, messages: tuple[ModelMessage, ...]) -> AssistantMessage:
         """One request. A virtual model is routed for each (VM-11); if that fails, so does the request."""
+        parts = self.parts
         try:
             going = await self._dispatch()
         except RouteFailed as failed:
-            return finish(self._begun(self.model), Ended("error", str(failed)))
-        provider = provider_of(self.parts.providers, going.model)
-        if provider is None:
-            return finish(self._begun(going.model), Ended("error", f"No API provider registered for api: {going.model.api}"))
-        return await self._streamed(messages, provider, going)
-
-    async def _dispatch(self) -> Dispatch:
-        if not self.model.is_virtual:
-            return Dispatch(model=self.model, thinking_level=self.thinking_level)
-        shown = self.parts.state.projection.llm_messages if self.shown is None else self.shown
-        return await Routing(self.parts).direct(self.model, self.thinking_level, shown, self.signal)
-
-    def _begun(self, model: Model) -> Partial:
-        return begin(model.api, model.provider, model.id, self.parts.session.now_ms())
-
-    async def _streamed(self, messages: tuple[ModelMessage, ...], provider: Provider, going: Dispatch) -> AssistantMessage:
-        parts, model = self.parts, going.model
+            model = self.model
+            return finish(begin(model.api, model.provider, model.id, parts.session.now_ms()), Ended("error", str(failed)))
+        model = going.model
         asked = ModelRequest(
             model=model,
             thinking_level=going.thinking_level,
@@ -110,16 +97,35 @@ class Summarizer:
             options=RequestOptions(session_id=parts.world.ids.session_id(), cache_retention="none"),
             hooks=RequestHooks() if self.source is None else summary_hooks(parts.host, model),
         )
-        kept = _Kept(self._begun(model), parts.host)
-        with self.signal.bounded() as bounds:
-            name = f"summary request to {model.reference}"
-            outcome = await parts.limbo.run(name, provider.stream, asked, self.signal, kept.emit, bounds=bounds)
-        kept.is_closed = True
-        return final_message(kept.partial, outcome, aborted=self.signal.cancelled)
+        return await unseen_answer(parts, "summary request", asked, self.signal)
+
+    async def _dispatch(self) -> Dispatch:
+        if not self.model.is_virtual:
+            return Dispatch(model=self.model, thinking_level=self.thinking_level)
+        shown = self.parts.state.projection.llm_messages if self.shown is None else self.shown
+        return await Routing(self.parts).direct(self.model, self.thinking_level, shown, self.signal)
 
     def _as_aborted(self, message: AssistantMessage) -> AssistantMessage:
         """An answer that came although it is no longer wanted is not used (CMP-43)."""
         return attrs.evolve(message, stop_reason=ABORTED_ANSWER.stop_reason)
+
+
+async def unseen_answer(parts: SeatParts, what: str, request: ModelRequest, signal: AbortSignal) -> AssistantMessage:
+    """The answer to one request, shown to nobody while it comes; whatever fails is its stop reason and error text.
+
+    `what` names the request among what is left behind if the adapter does not end.
+    """
+    model = request.model
+    partial = begin(model.api, model.provider, model.id, parts.session.now_ms())
+    provider = provider_of(parts.providers, model)
+    if provider is None:
+        return finish(partial, Ended("error", f"No API provider registered for api: {model.api}"))
+    kept = _Kept(partial, parts.host)
+    with signal.bounded() as bounds:
+        name = f"{what} to {model.reference}"
+        outcome = await parts.limbo.run(name, provider.stream, request, signal, kept.emit, bounds=bounds)
+    kept.is_closed = True
+    return final_message(kept.partial, outcome, aborted=signal.cancelled)
 
 
 @attrs.define(eq=False)

@@ -251,6 +251,7 @@ _ROWS: Final = (
         name="cache_warming_decision",
         event=CacheWarmingDecisionEvent,
         result=CacheWarmingDecisionResult,
+        show=show_event,
         merge=merge_cache_decision,
     ),
     Hook(

@@ -3,7 +3,7 @@
 As `hook_merges.py`, which holds the rest; named by rows of `hooks.py`.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -65,6 +65,14 @@ class UserBashPlan:
 
 
 @attrs.frozen(kw_only=True)
+class WarmingPlan:
+    """Subject of `cache_warming_decision`: what is proposed, and what is to be done."""
+
+    event: CacheWarmingDecisionEvent
+    action: Literal["warm", "stop"]
+
+
+@attrs.frozen(kw_only=True)
 class TrustPlan:
     """Subject of `project_trust`: the decision so far."""
 
@@ -76,7 +84,7 @@ class TrustPlan:
     """Path of the extension that decided."""
 
 
-def show_event(subject: Gate | Discovery | UserBashPlan | TrustPlan) -> Any:
+def show_event(subject: Gate | Discovery | UserBashPlan | WarmingPlan | TrustPlan) -> Any:
     """Every handler is shown the same event."""
     return subject.event
 
@@ -124,10 +132,10 @@ def block_user_bash(plan: UserBashPlan, _event: UserBashEvent, error: str, _now:
 
 
 def merge_cache_decision(
-    subject: CacheWarmingDecisionEvent, _event: CacheWarmingDecisionEvent, result: CacheWarmingDecisionResult | None, _now: Now
+    plan: WarmingPlan, _event: CacheWarmingDecisionEvent, result: CacheWarmingDecisionResult | None, _now: Now
 ) -> Merged:
-    """The last answer wins."""
-    return Merged(subject=subject if result is None else attrs.evolve(subject, action=result.action))
+    """The last answer wins; every handler is shown what was proposed (CACHE-8)."""
+    return Merged(subject=plan if result is None else attrs.evolve(plan, action=result.action))
 
 
 def merge_trust(plan: TrustPlan, _event: ProjectTrustEvent, result: ProjectTrustResult | None, now: Now) -> Merged:

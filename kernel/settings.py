@@ -15,6 +15,7 @@ from camshaft.kernel.errors import CodecError
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 QueueMode = Literal["one-at-a-time", "all"]
+CacheWarmingMode = Literal["off", "streaming", "idle"]
 
 TOKENS_MAX = 2**53 - 1
 """Largest token value a settings file may hold: what every JSON reader keeps exact."""
@@ -108,6 +109,8 @@ class Settings:
     """Put before every command of the bash tool."""
     images: ImageSettings = ImageSettings()
     """What happens to images."""
+    cache_warming: CacheWarmingMode = "idle"
+    """When a provider's prompt cache is kept from expiring: never, during runs, or also between them (CACHE-2)."""
     default_project_trust: Literal["ask", "always", "never"] = "ask"
     """Whether a project about which nothing is known is trusted (TRUST-2)."""
 

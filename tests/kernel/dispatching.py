@@ -61,6 +61,7 @@ def turn() -> hook_merges.TurnSubject:
 
 NO_SIGNAL: Any = AbortSignal(None)
 
+WARMING = session_events.CacheWarmingDecisionEvent(warm_cost=1, miss_cost=2, continuation_probability=0.5, action="warm")
 COMPACT = session_events.SessionBeforeCompactEvent(
     preparation=session_events.CompactionPreparation(
         first_kept_entry_id="a",
@@ -108,9 +109,7 @@ SUBJECTS: dict[str, Callable[[], Any]] = {
     "session_before_fork": lambda: gate(session_events.SessionBeforeForkEvent(entry_id="u", position="at")),
     "session_before_compact": lambda: gate(COMPACT),
     "session_before_tree": lambda: gate(TREE),
-    "cache_warming_decision": lambda: session_events.CacheWarmingDecisionEvent(
-        warm_cost=1, miss_cost=2, continuation_probability=0.5, action="warm"
-    ),
+    "cache_warming_decision": lambda: session_merges.WarmingPlan(event=WARMING, action="warm"),
     "user_bash": lambda: session_merges.UserBashPlan(event=session_events.UserBashEvent(command="ls", exclude_from_context=False, cwd="/")),
     "agent_before_settle": lambda: hook_merges.SettleSubject(proposal=boundary.begin("agent_before_settle", STATE), outcome="completed"),
 }

@@ -1,5 +1,7 @@
 """How answers merge before session operations, at user commands, and where the host asks extensions to decide."""
 
+from typing import Any
+
 import pytest
 
 from camshaft.kernel import session_events
@@ -80,7 +82,16 @@ def test_discovered_paths_are_those_of_all_handlers_with_who_named_them() -> Non
     assert subject.prompt_paths == (("x1", "p"),)
 
 
-def test_the_last_answer_decides_whether_a_cache_is_kept_warm() -> None:
-    subject, _ = told("cache_warming_decision", lambda *_: {"action": "stop"}, lambda *_: None)
+@pytest.mark.rule("CACHE-8")
+def test_the_last_answer_decides_whether_a_cache_is_kept_warm_and_all_see_what_was_proposed() -> None:
+    shown: list[str] = []
 
-    assert subject.action == "stop"
+    def watches(event: Any, _ctx: Any) -> None:
+        shown.append(event.action)
+
+    subject, _ = told("cache_warming_decision", lambda *_: {"action": "stop"}, watches)
+    again, errors = told("cache_warming_decision", lambda *_: {"action": "stop"}, watches, lambda *_: {"action": "warm"}, fails)
+
+    assert (subject.action, subject.event.action, again.action) == ("stop", "warm", "warm")
+    assert shown == ["warm", "warm"]
+    assert len(errors) == 1
