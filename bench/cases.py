@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bench import bodies, hooks, kernels, plugins, sessions
+from bench import bodies, hooks, kernels, plugins, sessions, streams
 from camshaft.actors.api import decode_message
 from camshaft.actors.host import Invocation, Place, Seat, discover_extensions, open_kernel
 from camshaft.extensions_std.providers.scripted import assistant
@@ -179,6 +179,11 @@ async def hook_costs(folder: Path, repeats: str = "30") -> Fields:
     return await hooks.measure(folder, int(repeats))
 
 
+async def many_streams(folder: Path, count: str = "100", rate: str = "50", seconds: str = "10") -> Fields:
+    """`count` answers at once over real sockets, `rate` items a second each."""
+    return await streams.measure(folder, int(count), float(rate), float(seconds))
+
+
 async def session(_folder: Path, out: str, count: str) -> Fields:
     """Writes a session file with `count` entries."""
     sessions.write_session(Path(out), sessions.tool_conversation(int(count)))
@@ -195,6 +200,7 @@ CASES: Final[dict[str, Callable[..., Awaitable[Fields]]]] = {
     "body": body,
     "start": start,
     "hooks": hook_costs,
+    "streams": many_streams,
     "session": session,
 }
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from bench.streams import in_order
 from bench.table import ROWS
+from camshaft.extensions_std.providers.scripted import assistant
 from tests.house.sources import ROOT
 
 CASES = [
@@ -19,6 +21,7 @@ CASES = [
     ("fanout 3", {"ms", "us_per_call", "rss_mb"}),
     ("idle 2", {"ms_per_session", "kb_per_session"}),
     ("extensions 3", {"whole_ms", "discover_ms", "imports_ms", "beyond_imports_ms", "commands"}),
+    ("streams 3 50 0.2", {"p99_ms", "p50_ms", "max_ms", "items", "cpu_percent", "taken_percent", "us_per_item"}),
     ("body 8", {"first_ms", "again_ms", "ms_per_1000", "mb"}),
 ]
 
@@ -63,6 +66,17 @@ def test_a_file_that_is_loaded_stays_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_handler_sees_every_turn_and_the_last_one() -> None:
     assert _bench("turns", "0", "5")["boundaries"] == 6
+
+
+@pytest.mark.slow
+def test_every_item_of_every_stream_is_counted() -> None:
+    assert _bench("streams", "4", "100", "0.5")["items"] == 200
+
+
+def test_items_that_are_missing_or_out_of_order_do_not_count() -> None:
+    message = assistant(" ".join(["5", "7", "6", "9"]))
+
+    assert in_order(message) == 3
 
 
 @pytest.mark.slow
