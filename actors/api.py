@@ -142,7 +142,7 @@ from camshaft.kernel.messages import (
     text_of,
 )
 from camshaft.kernel.models import THINKING_LEVELS, Model, Rates, Tier, clamp_level, cost_of
-from camshaft.kernel.partial_json import final_arguments, joined_halves
+from camshaft.kernel.partial_json import final_arguments, joined_halves, repaired
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, NotJson, freeze, thaw
 from camshaft.kernel.prompt import ContextFile, PromptOptions, current_prompt, current_tools
 from camshaft.kernel.routing import FailedAnswer, PreviousAnswer, Route, RouteReason, RouteRequest
@@ -465,6 +465,7 @@ __all__ = [
     "list_sessions",
     "loads",
     "prefixed",
+    "repaired",
     "size_of",
     "size_text",
     "spill_opener",

@@ -69,7 +69,7 @@ def final_arguments(text: str) -> tuple[FrozenDict, str | None]:
         value = _strict(text)
     except ValueError as error:
         try:
-            value = _strict(_repaired(text))
+            value = _strict(repaired(text))
         except ValueError:
             return EMPTY, _complaint(str(error), text)
     if not isinstance(value, FrozenDict):
@@ -83,6 +83,24 @@ def joined_halves(text: str) -> str:
     if text.isascii() or not _PAIR.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def repaired(text: str) -> str:
+    """JSON `text` with, inside strings, control characters escaped and backslashes before an invalid escape doubled (STR-26)."""
+    inside = False
+
+    def repair(found: re.Match[str]) -> str:
+        nonlocal inside
+        token = found[0]
+        if token == '"':
+            inside = not inside
+        elif inside and token == "\\":
+            return "\\\\"
+        elif inside and token < " ":
+            return f"\\u{ord(token):04x}"
+        return token
+
+    return _REPAIR.sub(repair, text)
 
 
 def _complaint(why: str, text: str) -> str:
@@ -117,24 +135,6 @@ def _is_too_deep(text: str) -> bool:
         if depth > DEPTH_MAX:
             return True
     return False
-
-
-def _repaired(text: str) -> str:
-    """`text` with, inside strings, control characters escaped and backslashes before an invalid escape doubled."""
-    inside = False
-
-    def repair(found: re.Match[str]) -> str:
-        nonlocal inside
-        token = found[0]
-        if token == '"':
-            inside = not inside
-        elif inside and token == "\\":
-            return "\\\\"
-        elif inside and token < " ":
-            return f"\\u{ord(token):04x}"
-        return token
-
-    return _REPAIR.sub(repair, text)
 
 
 def _root_start(text: str) -> int | None:

@@ -48,10 +48,11 @@ class Started:
 
 @attrs.frozen
 class TextStarted:
-    """A text block begins, empty."""
+    """A text block begins, empty as a rule; a text given here stands before that of the deltas."""
 
     index: int
     text_signature: str | None = None
+    text: str = ""
 
 
 @attrs.frozen
@@ -554,7 +555,7 @@ def _refused(partial: Partial, item: BlockItem) -> Violation:
 
 def _opened(item: TextStarted | ThinkingStarted | ToolCallStarted) -> TextBlock | ThinkingBlock | ToolCall:
     if isinstance(item, TextStarted):
-        return TextBlock(text="", text_signature=item.text_signature)
+        return TextBlock(text=item.text, text_signature=item.text_signature)
     if isinstance(item, ThinkingStarted):
         return ThinkingBlock(thinking=item.thinking, thinking_signature=item.thinking_signature, redacted=item.redacted)
     return ToolCall(id=item.id, name=item.name, arguments=item.arguments)
@@ -564,9 +565,9 @@ def _with_text(opened: TextBlock | ThinkingBlock | ToolCall, chunks: _Chunks, co
     """The block with its first `count` chunks; arguments given at the start show until there is text."""
     text = chunks.text(count)
     if isinstance(opened, TextBlock):
-        return attrs.evolve(opened, text=text)
+        return attrs.evolve(opened, text=joined_halves(opened.text + text) if opened.text else text)
     if isinstance(opened, ThinkingBlock):
-        return attrs.evolve(opened, thinking=opened.thinking + text)
+        return attrs.evolve(opened, thinking=joined_halves(opened.thinking + text) if opened.thinking else text)
     return attrs.evolve(opened, arguments=preview(text, chunks.chunks[:count])) if text else opened
 
 

@@ -338,3 +338,13 @@ def test_delta_costs_the_same_at_the_start_and_at_the_end_of_a_long_answer() -> 
 
     assert long < 2
     assert long < 3 * short
+
+
+def test_text_given_at_the_start_stands_before_the_deltas() -> None:
+    started = folded(Started(), TextStarted(0, text="pre \ud83d"))
+
+    grown = folded(TextDelta(0, "\ude00 fix"), start=started)
+
+    assert started.message.content == (TextBlock(text="pre \ud83d"),)
+    assert grown.message.content == (TextBlock(text="pre 😀 fix"),)
+    assert folded(TextEnded(0), start=grown).message.content == grown.message.content
