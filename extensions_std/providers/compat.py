@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible endpoint supports: flags of chat completions, detected and configured (MOD-100).
+"""What an endpoint supports: compatibility flags, detected and configured (MOD-100).
 
 A flag's value is, in this order, what the model's `compat` says (models.json merges the provider's
 into it), what the provider id or the base url tells, or the default. A wrong type in a configured
@@ -6,11 +6,13 @@ flag counts as absent; unknown flags are ignored.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from camshaft.actors.api import EMPTY, FrozenDict, Model
+
+Flags = TypeVar("Flags")
 
 VENDORS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "openai": (("openai",), ("api.openai.com",)),
@@ -89,10 +91,20 @@ def vendor_of(model: Model) -> str | None:
 
 def completions_flags(model: Model) -> CompletionsFlags:
     """The flags of `model` for chat completions."""
-    detected = _detected(model)
-    configured = {name: model.compat[json] for name, json in _JSON_NAMES.items() if json in model.compat}
-    valid = {name: value for name, value in configured.items() if _fits(name, value)}
-    return CompletionsFlags(**{**detected, **valid})
+    return resolved_flags(CompletionsFlags, _detected(model), model)
+
+
+def resolved_flags(kind: type[Flags], detected: Mapping[str, Any], model: Model) -> Flags:
+    """The flags of class `kind`: configured ones over `detected` ones over defaults (MOD-100).
+
+    Fields of the class are the JSON names in snake case; a default tells the type, None an integer.
+    """
+    valid = {}
+    for field in attrs.fields(kind):  # type: ignore[arg-type]  # a class of flags, and so one of attrs
+        value = model.compat.get(_json_name(field.name))
+        if _fits(field.default, value):
+            valid[field.name] = value
+    return kind(**{**detected, **valid})
 
 
 def _detected(model: Model) -> dict[str, Any]:
@@ -122,13 +134,6 @@ def _json_name(name: str) -> str:
     return camel.replace("OpenAi", "OpenAI")
 
 
-_KINDS: Final[Mapping[str, type[Any]]] = {
-    field.name: int if field.default is None else FrozenDict if field.default is EMPTY else type(field.default)
-    for field in attrs.fields(CompletionsFlags)
-}
-_JSON_NAMES: Final[Mapping[str, str]] = {name: _json_name(name) for name in _KINDS}
-
-
-def _fits(name: str, value: object) -> bool:
-    kind = _KINDS[name]
+def _fits(default: object, value: object) -> bool:
+    kind = int if default is None else type(default)
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))

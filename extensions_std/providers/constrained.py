@@ -1,6 +1,6 @@
 """Constrained sampling of tools: schemas made strict, and grammars (WIRE-35 to WIRE-39)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from camshaft.actors.api import Json, ToolDeclaration
@@ -25,6 +25,9 @@ UNCONVERTIBLE: Final = (
 )
 """Keywords that strict mode does not know (WIRE-36)."""
 
+Refusal = Callable[[Mapping[str, Any]], str | None]
+"""What of one node of a schema an API does not take in strict mode, besides the above; None if it takes the node."""
+
 SYNTAXES: Final = (("openai_lark", "lark"), ("openai_regex", "regex"))
 """Grammar variants that OpenAI's servers read, and what they call them."""
 
@@ -37,8 +40,8 @@ class _Unconvertible(Exception):
     """A schema that cannot be made strict; the text says where."""
 
 
-def strict_parameters(tool: ToolDeclaration, *, is_supported: bool) -> Json | None:
-    """The tool's schema made strict, or None if it is sent as it is.
+def strict_parameters(tool: ToolDeclaration, *, is_supported: bool, refusal: Refusal = lambda _schema: None) -> Json | None:
+    """The tool's schema made strict, or None if it is sent as it is; `refusal` tells what this API does not take.
 
     Raises ConstraintRefused if the tool requires strictness that it cannot have (WIRE-37).
     """
@@ -48,7 +51,7 @@ def strict_parameters(tool: ToolDeclaration, *, is_supported: bool) -> Json | No
     reason = "strict tools are unsupported"
     if is_supported:
         try:
-            return _strict(tool.parameters, "parameters", is_root=True)
+            return _strict(tool.parameters, "parameters", refusal, is_root=True)
         except _Unconvertible as error:
             reason = str(error)
     if wish.get("strict") == "require":
@@ -92,46 +95,57 @@ def _variants(tool: ToolDeclaration) -> Mapping[str, Any] | None:
     return variants if isinstance(variants, Mapping) else {}
 
 
-def _strict(schema: Json, path: str, *, is_root: bool = False) -> dict[str, Any]:
+def _strict(schema: Json, path: str, refusal: Refusal, *, is_root: bool = False) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         raise _Unconvertible(f"{path} is a boolean schema")
-    for keyword in UNCONVERTIBLE:
-        if keyword in schema:
-            raise _Unconvertible(f"{path} uses {keyword}")
+    _check(schema, path, refusal)
     if is_root and schema.get("type") != "object":
         raise _Unconvertible(f"{path} is no object schema")
     done = dict(schema)
     if "anyOf" in schema:
-        done["anyOf"] = [_variant(each, f"{path}.anyOf[{index}]") for index, each in enumerate(schema["anyOf"])]
+        done["anyOf"] = [_variant(each, f"{path}.anyOf[{index}]", refusal) for index, each in enumerate(schema["anyOf"])]
     elif "type" not in schema and "enum" not in schema and "const" not in schema:
         raise _Unconvertible(f"{path} has no type")
     if "properties" in schema or "object" in _types(schema):
-        done.update(_strict_object(schema, path))
+        done.update(_strict_object(schema, path, refusal))
     if "items" in schema:
         if not isinstance(schema["items"], Mapping):
             raise _Unconvertible(f"{path} uses tuple items")
-        done["items"] = _strict(schema["items"], f"{path}.items")
+        done["items"] = _strict(schema["items"], f"{path}.items", refusal)
     return done
 
 
-def _variant(schema: Json, path: str) -> dict[str, Any]:
+def _check(schema: Mapping[str, Any], path: str, refusal: Refusal) -> None:
+    """Raises _Unconvertible if one node of a schema, looked at alone, is nothing that strict mode takes."""
+    for keyword in UNCONVERTIBLE:
+        if keyword in schema:
+            raise _Unconvertible(f"{path} uses {keyword}")
+    refused = refusal(schema)
+    if refused is not None:
+        raise _Unconvertible(f"{path} uses {refused}")
+    for keyword in ("anyOf", "enum"):
+        if not isinstance(schema.get(keyword, ()), (list, tuple)):
+            raise _Unconvertible(f"{path} has a malformed {keyword}")
+
+
+def _variant(schema: Json, path: str, refusal: Refusal) -> dict[str, Any]:
     if isinstance(schema, Mapping) and not {"object", "array"}.isdisjoint(_types(schema)):
         raise _Unconvertible(f"{path} is an object or array variant")
-    return _strict(schema, path)
+    return _strict(schema, path, refusal)
 
 
-def _strict_object(schema: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _strict_object(schema: Mapping[str, Any], path: str, refusal: Refusal) -> dict[str, Any]:
     if schema.get("additionalProperties", False) is not False:
         raise _Unconvertible(f"{path} allows additional properties")
     properties, required = schema.get("properties", {}), schema.get("required", ())
     if not isinstance(properties, Mapping) or not isinstance(required, (list, tuple)):
         raise _Unconvertible(f"{path} has malformed properties")
     for name in required:
-        if name not in properties:
+        if not isinstance(name, str) or name not in properties:
             raise _Unconvertible(f"{path} requires the unknown property {name}")
     made = {}
     for name, child in properties.items():
-        strict = _strict(child, f"{path}.{name}")
+        strict = _strict(child, f"{path}.{name}", refusal)
         made[name] = strict if name in required or _allows_null(strict) else {"anyOf": [strict, {"type": "null"}]}
     return {"properties": made, "required": list(properties), "additionalProperties": False}
 

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Mapping
+from contextlib import aclosing
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 
-from camshaft.actors.api import MalformedJson, dumps, loads
+from camshaft.actors.api import HttpFailed, HttpResponse, MalformedJson, dumps, loads
 
 RETRIED_STATUSES: Final = frozenset({408, 409, 429})
 """Besides all from 500 on (WIRE-20)."""
@@ -79,6 +80,22 @@ def _openai_error(body: bytes) -> _OpenAiError:
         cut = f"{shown[:JSON_MAX]}... [truncated {len(shown) - JSON_MAX} chars]"
         return _OpenAiError(cut, said, bool(message), is_cut=True)
     return _OpenAiError(shown, said, bool(message))
+
+
+async def error_body(response: HttpResponse) -> bytes:
+    """The body of a failed response, as far as it is read at all; a broken one counts as it came."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with aclosing(response.chunks()) as chunks:
+            async for chunk in chunks:
+                parts.append(chunk)
+                size += len(chunk)
+                if size >= ERROR_BODY_MAX_BYTES:
+                    break
+    except HttpFailed:
+        pass
+    return b"".join(parts)[:ERROR_BODY_MAX_BYTES]
 
 
 def is_retried(status: int | None, headers: Mapping[str, str]) -> bool:

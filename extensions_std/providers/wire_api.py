@@ -91,8 +91,20 @@ class Conversation(Protocol):
         ...
 
     def gives_in(self, status: int, text: str) -> bool:
-        """Whether a refused request is worth sending again at once in another form, which `body` gives from now on (WIRE-38)."""
+        """Whether a refused request is worth sending again at once in the API's other form, if it has one (WIRE-38)."""
         ...
+
+
+@attrs.frozen(kw_only=True)
+class OtherForm:
+    """A second way to write requests, for a session whose first one was refused (WIRE-38)."""
+
+    begin: Callable[[Model], Conversation]
+    """Begins a conversation that is written this way."""
+    diagnostic: str
+    """Type of the diagnostic that the answer gets whose request changed over (STR-38)."""
+    reason: str
+    """What the diagnostic says."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,3 +124,5 @@ class WireApi:
     """Of an HTTP error: status, body, provider id (WIRE-24)."""
     plain_error: Callable[[int, bytes], str]
     """Of an HTTP error: status and body in few words, to follow others (WIRE-21)."""
+    other_form: OtherForm | None = None
+    """What a session keeps to once `Conversation.gives_in` said so."""

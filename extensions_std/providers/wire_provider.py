@@ -21,7 +21,6 @@ every error text, because servers and proxies echo them.
 import itertools
 import math
 import random
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
@@ -52,9 +51,10 @@ from camshaft.actors.api import (
 )
 from camshaft.actors.host import AuthStatus
 from camshaft.extensions_std.providers.constrained import ConstraintRefused
+from camshaft.extensions_std.providers.conversations import Conversations
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, joined, merged_headers, own_headers, secrets_of
 from camshaft.extensions_std.providers.http_errors import (
-    ERROR_BODY_MAX_BYTES,
+    error_body,
     is_retried,
     own_delay_s,
     server_delay_s,
@@ -66,9 +66,6 @@ from camshaft.extensions_std.providers.preparation import encoded
 from camshaft.extensions_std.providers.sse import SseEvent, SseOverflow, SseParser
 from camshaft.extensions_std.providers.transport import Identity, TransportLimits, identity_headers
 from camshaft.extensions_std.providers.wire_api import Conversation, MalformedEvent, Reader, WireApi
-
-CONVERSATIONS_MAX: Final = 64
-"""Sessions whose encoded messages are kept between requests; the one not used longest is dropped and made again when needed."""
 
 BAD_PAYLOAD: Final = "before_provider_request must return an object"
 
@@ -100,7 +97,7 @@ class WireProvider:
     """Wall clock in ms; for delays that a server names as a date, and for the time of diagnostics."""
     _chance: random.Random = attrs.field(factory=lambda: random.Random(0), repr=False)
     """Spreads retry delays."""
-    _conversations: "OrderedDict[tuple[str | None, str], Conversation]" = attrs.field(factory=OrderedDict, init=False, repr=False)
+    _conversations: Conversations = attrs.field(factory=Conversations, init=False, repr=False)
 
     @property
     def api(self) -> str:
@@ -143,8 +140,8 @@ class WireProvider:
             talk.secrets = secrets_of(auth, request.options.headers, request.model)
             exchange = await self._exchange(api, request, auth)
             refusal = await self._sent(exchange, talk)
-            if refusal is not None and refusal.status is not None and exchange.conversation.gives_in(refusal.status, refusal.text):
-                refusal = await self._sent(exchange, talk)
+            if refusal is not None and (other := self._other_form(exchange, refusal, talk)) is not None:
+                refusal = await self._sent(other, talk)
         except (AuthUnresolved, ConstraintRefused, _BadPayload) as error:
             talk.ended = Ended("error", talk.told(str(error)))
             return
@@ -154,7 +151,7 @@ class WireProvider:
     async def _exchange(self, api: WireApi, request: ModelRequest, auth: Auth) -> "_Exchange":
         """What stays the same however often the request is sent. Headers are settled before the body is built (WIRE-100)."""
         model = request.model
-        conversation = self._conversation(api, model, request.options.session_id)
+        conversation = self._conversations.of(api, model, request.options.session_id)
         conversation.follow(request.messages)
         identity = identity_headers(self._identity, model, request.options.session_id)
         layers = (identity, *conversation.layers(request), auth.headers, request.options.headers or EMPTY)
@@ -170,16 +167,17 @@ class WireProvider:
             headers=tuple(merged_headers([key, *layers, await _after_handlers(own, request.hooks)]).items()),
         )
 
-    def _conversation(self, api: WireApi, model: Model, session_id: str | None) -> Conversation:
-        """The conversation to continue; a model that is not the same value any more starts anew."""
-        key = (session_id, model.id)
-        kept = self._conversations.get(key)
-        if kept is None or not (kept.model is model or kept.model == model):
-            kept = self._conversations[key] = api.begin(model)
-        self._conversations.move_to_end(key)
-        if len(self._conversations) > CONVERSATIONS_MAX:
-            self._conversations.popitem(last=False)
-        return kept
+    def _other_form(self, exchange: "_Exchange", refusal: "_Refusal", talk: "_Talk") -> "_Exchange | None":
+        """The exchange in the other form of its API, if that may help; the session stays with it (WIRE-38)."""
+        form, request = exchange.api.other_form, exchange.request
+        if form is None or refusal.status is None or not exchange.conversation.gives_in(refusal.status, refusal.text):
+            return None
+        self._conversations.change_over(request.options.session_id)
+        conversation = form.begin(request.model)
+        conversation.follow(request.messages)
+        told = {"type": form.diagnostic, "timestamp": self._clock(), "error": {"message": talk.told(refusal.text)}}
+        talk.diagnostics += (freeze({**told, "details": {"reason": form.reason}}),)
+        return attrs.evolve(exchange, conversation=conversation)
 
     # attempts (WIRE-20 to WIRE-23)
 
@@ -216,7 +214,7 @@ class WireProvider:
                 if talk.hooks.on_response is not None:
                     await talk.hooks.on_response(response.status, response.headers)
                 if not 200 <= response.status < 300:
-                    body = await _body_of(response)
+                    body = await error_body(response)
                     text = exchange.api.error_text(response.status, body, self.name)
                     return _Refusal(text, response.status, response.headers, exchange.api.plain_error(response.status, body))
                 await talk.send([Started()])
@@ -317,6 +315,8 @@ class _Talk:
     ended: Ended | None = None
     has_started: bool = False
     secrets: tuple[str, ...] = attrs.field(default=(), repr=False)
+    diagnostics: tuple[Json, ...] = ()
+    """What the final message tells of the way here, before what its reader has to tell (STR-38)."""
 
     def progressed(self) -> None:
         """Content came, or a request goes out: the wait starts anew."""
@@ -354,7 +354,13 @@ class _Talk:
 
 
 def _ended(talk: _Talk, signal: Signal) -> Ended:
-    """How a request ended: an abort wins over the failure it may have caused, but not over a good end."""
+    """How a request ended, with what is to be told of the way there."""
+    ended = _plain_end(talk, signal)
+    return attrs.evolve(ended, diagnostics=(*talk.diagnostics, *(ended.diagnostics or ()))) if talk.diagnostics else ended
+
+
+def _plain_end(talk: _Talk, signal: Signal) -> Ended:
+    """An abort wins over the failure it may have caused, but not over a good end."""
     usage = talk.reader.usage if talk.reader is not None else None
     if signal.cancelled and (talk.ended is None or talk.ended.stop_reason == "error"):
         return attrs.evolve(ABORTED, usage=usage)
@@ -380,19 +386,3 @@ async def _cancel_without_progress(talk: _Talk) -> None:
             talk.scope.cancel()
             return
         await trio.sleep_until(min(due, now + talk.limit_s))
-
-
-async def _body_of(response: HttpResponse) -> bytes:
-    """The body of a failed response, as far as it is read at all; a broken one counts as it came."""
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with aclosing(response.chunks()) as chunks:
-            async for chunk in chunks:
-                parts.append(chunk)
-                size += len(chunk)
-                if size >= ERROR_BODY_MAX_BYTES:
-                    break
-    except HttpFailed:
-        pass
-    return b"".join(parts)[:ERROR_BODY_MAX_BYTES]
