@@ -44,6 +44,19 @@ def responses_error(status: int, body: bytes, provider: str) -> str:
     return f"{head}{error.told}" if error.has_message or error.is_cut else f"{head}{status} {error.told}"
 
 
+def anthropic_error(status: int, body: bytes) -> str:
+    """The text of an HTTP error of Anthropic's API (WIRE-24); the server's own words, uncut, never empty."""
+    text = body.decode("utf-8", "replace")
+    if not text.strip():
+        return f"{status} status code (no body)"
+    try:
+        value = loads(body)
+    except MalformedJson:
+        return f"{status} {text}"
+    message = value.get("message") if isinstance(value, dict) else None
+    return f"{status} {message}" if isinstance(message, str) and message else f"{status} {dumps(value).decode()}"
+
+
 def openai_plain_error(status: int, body: bytes) -> str:
     """The same in few words: its message alone, if it has one (WIRE-21)."""
     error = _openai_error(body)

@@ -9,7 +9,8 @@ It is total: whatever a branch holds (turns that failed, calls nobody answered, 
 for, calls of other models, unknown blocks), what comes out keeps these promises:
 
     every tool call is followed by exactly one result, before anything else comes (WIRE-19)
-    no result of a call that is not sent (WIRE-19a), and no second one; no two calls of one message share an id
+    no result of a call that is not sent (WIRE-19a), and no second one; no two calls of one message share an id,
+    for an API that wants it so, no two calls at all
     no result of a call that never was, unless the API is sent those
     no failed or aborted answer (WIRE-18); no thinking of another model (WIRE-16)
     no image for a model that takes none (WIRE-14)
@@ -127,6 +128,10 @@ class Preparation:
     """Whether system messages given to `add` stay in place; otherwise they are dropped here and replayed elsewhere."""
     _keeps_strays: bool = False
     """Whether a result stays whose call was never seen; otherwise it is dropped."""
+    _are_ids_once: bool = False
+    """Whether no two calls of the whole transcript may share an id; otherwise no two of one message."""
+    _sent: set[str] = attrs.field(factory=set)
+    """Ids that calls were sent with, if they have to differ."""
     _calls: set[str] = attrs.field(factory=set)
     """Ids of all calls seen, as they stood in their messages."""
     _open: list[_Open] = attrs.field(factory=list)
@@ -182,13 +187,15 @@ class Preparation:
                     yield attrs.evolve(block, id=sent, thought_signature=signature)
 
     def _unique(self, wanted: str) -> str:
-        taken = {call.sent for call in self._open}
-        if wanted not in taken:
-            return wanted
-        number = 2
-        while f"{wanted}_{number}" in taken:
+        taken = self._sent if self._are_ids_once else {call.sent for call in self._open}
+        id, number = wanted, 1
+        while id in taken:
             number += 1
-        return f"{wanted}_{number}"
+            suffix = f"_{number}"
+            id = wanted[: ID_MAX - len(suffix)] + suffix
+        if self._are_ids_once:
+            self._sent.add(id)
+        return id
 
     def _result(self, message: ToolResultMessage) -> list[ModelMessage]:
         """The answer to an open call; anything else answers a call that is not sent, is answered already, or never was."""
@@ -231,7 +238,8 @@ def _without_images(content: Content, placeholder: str) -> tuple[Block, ...]:
 # -- ids (WIRE-19b) ----------------------------------------------------------------------
 
 ID_MAX: Final = 40
-"""Longest tool-call id that OpenAI's chat completions take."""
+"""Longest tool-call id that OpenAI's chat completions take; an id that is made different gets no longer for any API."""
+ANTHROPIC_ID_MAX: Final = 64
 HASH_LENGTH: Final = 8
 
 
@@ -248,6 +256,11 @@ def completions_call_id(provider: str) -> CallId:
         return id[:ID_MAX] if provider == "openai" else id
 
     return rule
+
+
+def anthropic_call_id(id: str, _source: AssistantMessage) -> str:
+    """The rule of the Anthropic API for the ids of foreign calls; it takes no empty one."""
+    return _sanitised(id)[:ANTHROPIC_ID_MAX] or "_"
 
 
 def short_hash(text: str) -> str:

@@ -59,6 +59,8 @@ class Form:
     """Whether tools added later are sent in place too (WIRE-79)."""
     keeps_strays: bool = False
     """Whether a result is sent whose call was never seen."""
+    unique_call_ids: bool = False
+    """Whether no two calls of a request may share an id, wherever they stand."""
     can_bear_mark: Callable[[Wire], bool] = lambda _wire: False
     """Whether a cache mark can stand in a wire message."""
     with_mark: Callable[[Wire, Wire], Wire] = lambda wire, _mark: wire
@@ -167,7 +169,9 @@ class Transcript:
         self._prompt, self._leading, self._declared = PromptReplay(), PromptReplay(), set()
         self._has_others = self._has_tools = False
         self.estimate = InputEstimate()
-        self._preparation = Preparation(self.model, self._form.call_id, self._form.keeps_system, self._form.keeps_strays)
+        self._preparation = Preparation(
+            self.model, self._form.call_id, self._form.keeps_system, self._form.keeps_strays, self._form.unique_call_ids
+        )
         everything = PromptReplay()
         for message in messages:
             if isinstance(message, SystemMessage):

@@ -47,6 +47,13 @@ def _events(*events: dict[str, Any]) -> bytes:
 
 
 COMPLETE: Final[Mapping[str, bytes]] = {
+    "anthropic-messages": _events(
+        {"type": "message_start", "message": {"id": "msg_1", "usage": {}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "ok"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ),
     "openai-completions": _events({"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}]}) + b"data: [DONE]\n\n",
 }
 """By API the short reply that a request case is answered with."""
@@ -90,7 +97,8 @@ async def run_case(kind: str, case: Mapping[str, Any]) -> dict[str, Any]:
         base = UNREACHABLE if case.get("unreachable") else server.base_url
         with trio.fail_after(CASE_LIMIT_S):
             await _converse(case, base, server, observed)
-            return await _request_result(server, observed) if kind == "requests" else await _stream_result(case, server, observed)
+            result = await _request_result(server, observed) if kind == "requests" else await _stream_result(case, server, observed)
+    return dict(json.loads(json.dumps(result)))
 
 
 async def _converse(case: Mapping[str, Any], base: str, server: ScriptedServer, observed: Observed) -> None:

@@ -9,7 +9,7 @@ import trio
 from tests.conformance.recorded import DATA, comparing
 from tests.conformance.run_wire import run_case
 
-APIS: Final = ("completions",)
+APIS: Final = ("anthropic", "completions")
 """Last parts of the case files' names."""
 
 
