@@ -24,6 +24,7 @@ from camshaft.actors.api import (
     TextStarted,
     ThinkingDelta,
     ThinkingEnded,
+    ThinkingSigned,
     ThinkingStarted,
     ToolCallDelta,
     ToolCallEnded,
@@ -53,6 +54,7 @@ EVENT_TYPES: Final[Mapping[type[object], str]] = {
     ThinkingStarted: "thinking_start",
     ThinkingDelta: "thinking_delta",
     ThinkingEnded: "thinking_end",
+    ThinkingSigned: "thinking_signed",
     ToolCallStarted: "toolcall_start",
     ToolCallDelta: "toolcall_delta",
     ToolCallEnded: "toolcall_end",
@@ -164,7 +166,7 @@ async def play_actions(actions: Sequence[Action], play: Play, gates: Gates) -> N
 
 
 def event_of(item: object) -> FrozenDict:
-    """An item as JSON: `type` and what is known of it, in camel case; what is no item has type `malformed`."""
+    """An item as JSON: `type` and what is known of it, in camel case, without texts that are rarely given; what is no item has type `malformed`."""
     kind = type(item)
     if kind is Ended:
         name = "error" if item.stop_reason in FAILED else "done"  # type: ignore[attr-defined]  # it is an Ended
@@ -172,7 +174,7 @@ def event_of(item: object) -> FrozenDict:
         name = EVENT_TYPES[kind]
     else:
         return FrozenDict({"type": "malformed", "value": kind.__name__})
-    fields = {RENAMED.get(field, field): value for field, value in encode(item).items()}
+    fields = {RENAMED.get(field, field): value for field, value in encode(item).items() if (field, value) != ("text", "")}
     event: FrozenDict = freeze({"type": name, **fields})
     return event
 
