@@ -166,7 +166,7 @@ async def play_actions(actions: Sequence[Action], play: Play, gates: Gates) -> N
 
 
 def event_of(item: object) -> FrozenDict:
-    """An item as JSON: `type` and what is known of it, in camel case, without texts that are rarely given; what is no item has type `malformed`."""
+    """An item as JSON: `type` and what is known of it, in camel case, an empty text left out; what is no item has type `malformed`."""
     kind = type(item)
     if kind is Ended:
         name = "error" if item.stop_reason in FAILED else "done"  # type: ignore[attr-defined]  # it is an Ended
