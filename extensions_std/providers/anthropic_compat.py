@@ -1,4 +1,4 @@
-"""What an Anthropic-compatible endpoint supports (MOD-100, section 3.3 of the flags).
+"""What an Anthropic-compatible endpoint supports (MOD-100).
 
 `supportsMessageThreads`, `supportsMidConvoEffort`, `supportsMidConvoToolChanges` and
 `allowedFallbackModels` save cost only and rest on vendor betas: they stay in a model's `compat` and
