@@ -158,6 +158,24 @@ class _Sink:
         return final_message(self.partial, outcome, aborted=aborted)
 
 
+@attrs.define(eq=False)
+class Kept:
+    """Folds the items of an answer and shows them to nobody."""
+
+    partial: Partial
+    _host: ExtensionHost
+    is_closed: bool = False
+    """The answer is final; a provider that was given up may still emit."""
+
+    async def emit(self, item: StreamItem) -> None:
+        """Takes one item; what breaks the protocol is dropped and reported (STR-36)."""
+        folded: Any = fold(self.partial, item) if not self.is_closed else None
+        if isinstance(folded, Violation):
+            self._host.report("<provider>", "stream", folded.text)
+        elif folded is not None:
+            self.partial = folded
+
+
 def final_message(partial: Partial, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
     """What arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
     if partial.ended is not None:

@@ -14,6 +14,7 @@ from camshaft.actors.bus import Bus
 from camshaft.actors.captured_output import CapturedOutput, spill_opener
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
 from camshaft.actors.contexts import CommandContext, ExtensionContext, ReplacedSessionContext, ToolContext
+from camshaft.actors.deferred import DeferredUnsupported
 from camshaft.actors.desk import TooMuchShown
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.extension_api import ExtensionAPI
@@ -29,7 +30,7 @@ from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedP
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
 from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processes
 from camshaft.actors.programs import ExecResult
-from camshaft.actors.providers import Emit, ModelRequest, Provider, RequestHooks, RequestOptions
+from camshaft.actors.providers import DeferringProvider, Emit, ModelRequest, Provider, RequestHooks, RequestOptions
 from camshaft.actors.registrations import Completion
 from camshaft.actors.replacement import Replaced
 from camshaft.actors.runtime import CommandInfo, ToolInfo
@@ -276,6 +277,8 @@ __all__ = [
     "CustomMessage",
     "CustomMessageDraft",
     "CustomMessageEntry",
+    "DeferredUnsupported",
+    "DeferringProvider",
     "Draft",
     "EMPTY",
     "Emit",

@@ -124,14 +124,25 @@ class ConfigProvider:
 
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """The answer of the extension's stream, of the adapter, or of the host's own provider (PRV-15)."""
-        if self.config.stream_simple is not None and request.model.api == self.config.api:
+        if self._is_streamed(request.model):
+            assert self.config.stream_simple is not None
             await _streamed(self.config.stream_simple, request, signal, emit)
-        elif self.adapter is not None and speaks(self.adapter, request.model.api):
-            await self.adapter.stream(request, signal, emit)
-        elif self.base is not None and any([model.api == request.model.api for model in self.base.models]):
-            await self.base.stream(request, signal, emit)
-        else:
+            return
+        adapter = self.adapter_of(request.model)
+        if adapter is None:
             raise ExtensionMisuse(f"No API provider registered for api: {request.model.api}")
+        await adapter.stream(request, signal, emit)
+
+    def adapter_of(self, model: Model) -> Provider | None:
+        """Which adapter serves a model; None if that is a stream of the extension's own, or nobody."""
+        if self._is_streamed(model):
+            return None
+        if self.adapter is not None and speaks(self.adapter, model.api):
+            return self.adapter
+        return self.base if self.base is not None and any([each.api == model.api for each in self.base.models]) else None
+
+    def _is_streamed(self, model: Model) -> bool:
+        return self.config.stream_simple is not None and model.api == self.config.api
 
     def auth_status(self) -> AuthStatus:
         """As the adapter says."""

@@ -173,6 +173,20 @@ class ExtensionContext:
         )
         return await self._live.ask_model(self._generation, ask)
 
+    async def fetch_deferred(self, handle: Mapping[str, Any], *, wait_ms: int = 0, signal: Signal | None = None) -> AssistantMessage:
+        """What the `deferred` of a message stands for: its answer, or again a message with the handle while that is pending.
+
+        Nothing is stored. `wait_ms`: how long the provider may wait for it; `signal`, by default that of the run, ends it.
+        A failure, and a provider that cannot do this, is a message with the stop reason `error`.
+        """
+        message = await self._live.fetch_deferred(handle, wait_ms=wait_ms, signal=self.signal if signal is None else signal)
+        self._generation.check()
+        return message
+
+    async def cancel_deferred(self, handle: Mapping[str, Any]) -> None:
+        """Ask the provider not to make the answer behind a handle. Raises DeferredUnsupported, ModelFailed."""
+        await self._live.cancel_deferred(handle)
+
     def start_task(self, function: Callable[..., Any], *arguments: Any) -> None:
         """Runs `await function(*arguments)` beside everything else, until it ends or the extensions are replaced (EXT-23).
 

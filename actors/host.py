@@ -28,6 +28,7 @@ from camshaft.actors.bus import EventBus
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
 from camshaft.actors.choosing import Cycled, UnknownModel
 from camshaft.actors.config_provider import BuildProvider, BuildRequest, ProviderConfig
+from camshaft.actors.deferred import DeferredUnsupported
 from camshaft.actors.desk import Desk
 from camshaft.actors.discovery import Invocation, Place, discover_extensions, participants
 from camshaft.actors.errors import (
@@ -71,7 +72,7 @@ from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
 from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
 from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderFailed, RequestAuth
-from camshaft.actors.providers import Provider, catalogue_of
+from camshaft.actors.providers import DeferringProvider, Provider, catalogue_of
 from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.context_files import FoundContext, context_files
 from camshaft.actors.resources.discovery import ResourcePlaces, discover, with_discovered
@@ -223,6 +224,8 @@ __all__ = [
     "Completion",
     "DefaultTrust",
     "Cycled",
+    "DeferredUnsupported",
+    "DeferringProvider",
     "DiagnosticEvent",
     "Dialog",
     "DialogClosed",

@@ -6,33 +6,26 @@ the whole answer is theirs. What is left in the session is one `usage` entry, so
 counts (SES-26, SES-63), also if the answer is of no use. If the process dies before, nothing is.
 """
 
-import trio
-
 from camshaft.actors.generation import Checked
 from camshaft.actors.model_asks import ModelAsk, ModelFailed
 from camshaft.actors.providers import provider_of
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts, no_key_text
-from camshaft.actors.signal import AbortSignal
+from camshaft.actors.signal import followed
 from camshaft.actors.summaries import Summarizer
 from camshaft.kernel.commands import AppendUsage
 from camshaft.kernel.convert import model_messages
 from camshaft.kernel.messages import FAILED, NO_USAGE, AssistantMessage, ModelMessage, SystemMessage, UserMessage
 from camshaft.kernel.models import Model, clamp_level
-from camshaft.kernel.tools import Signal
 
 
 async def ask_model(parts: SeatParts, standing: Checked, ask: ModelAsk) -> AssistantMessage:
     """The answer. Raises ModelFailed, and StaleContext if the session was left meanwhile; nothing is stored there then."""
     model = _ready_model(parts, ask)
-    signal = AbortSignal(parts.ground.limits.abort_grace_s)
     level = ask.thinking_level or parts.state.selection.thinking_level
     sent = _sent(parts, ask)
-    asking = Summarizer(parts=parts, signal=signal, model=model, thinking_level=clamp_level(model, level), shown=sent)
-    async with trio.open_nursery() as nursery:
-        if ask.signal is not None:
-            nursery.start_soon(_follow, ask.signal, signal)
+    async with followed(ask.signal, parts.ground.limits.abort_grace_s) as signal:
+        asking = Summarizer(parts=parts, signal=signal, model=model, thinking_level=clamp_level(model, level), shown=sent)
         answer = await asking.ask(sent)
-        nursery.cancel_scope.cancel()
     standing.check()
     if ask.record_usage and answer.usage != NO_USAGE:
         parts.posted(AppendUsage(kind=ask.kind, provider=answer.provider, model=answer.model, usage=answer.usage))
@@ -56,8 +49,3 @@ def _sent(parts: SeatParts, ask: ModelAsk) -> tuple[ModelMessage, ...]:
     given = (UserMessage(content=ask.messages, timestamp=now_ms),) if isinstance(ask.messages, str) else ask.messages
     head = () if ask.system_prompt is None else (SystemMessage(content=ask.system_prompt, timestamp=now_ms),)
     return (*head, *model_messages(given))
-
-
-async def _follow(asked: Signal, signal: AbortSignal) -> None:
-    await asked.wait()
-    signal.request()

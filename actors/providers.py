@@ -1,7 +1,7 @@
 """What the loop asks of a model provider: the port behind every adapter."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -107,6 +107,27 @@ class Provider(Protocol):
 
         When `signal` is set it ends soon with stop reason `aborted`.
         """
+        ...
+
+
+class DeferringProvider(Protocol):
+    """What an adapter has besides, if its provider can give answers later (STR-40, STR-41).
+
+    Asked with the option `deferred`, its `stream` may end with `Ended("deferred", deferred=handle)`: an object with
+    `provider`, `modelId`, `api`, `id`, perhaps `expiresAt`, `pollAfterMs` and `data`, enough to fetch the answer in another process.
+    """
+
+    async def fetch_deferred(
+        self, request: ModelRequest, handle: Mapping[str, Any], signal: Signal, emit: Emit, *, wait_ms: int = 0
+    ) -> None:
+        """As `stream`, of the answer behind a handle; ends with the same handle while that is pending.
+
+        `request` names the model and has no messages. It may wait `wait_ms` for the answer; 0 looks once.
+        """
+        ...
+
+    async def cancel_deferred(self, model: Model, handle: Mapping[str, Any]) -> None:
+        """Asks the provider not to make the answer any more, as far as it can."""
         ...
 
 

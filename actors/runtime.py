@@ -226,6 +226,14 @@ class Runtime(Protocol):
         """Ask a model outside the conversation. Raises ModelFailed."""
         ...
 
+    async def fetch_deferred(self, handle: Mapping[str, Any], *, wait_ms: int = 0, signal: Signal | None = None) -> AssistantMessage:
+        """What a handle stands for (STR-41)."""
+        ...
+
+    async def cancel_deferred(self, handle: Mapping[str, Any]) -> None:
+        """Ask the provider not to make the answer behind a handle. Raises DeferredUnsupported, ModelFailed."""
+        ...
+
     async def wait_idle(self) -> None:
         """Returns when no run is active. Raises SelfWait from inside a run."""
         ...

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import attrs
 import trio
 
-from camshaft.actors import choosing, shortcuts
+from camshaft.actors import choosing, deferred, shortcuts
 from camshaft.actors.actor import Failure, guard, refuse_self_wait
 from camshaft.actors.cell import Cell, cell_of
 from camshaft.actors.children import ChildBlock, ChildOptions
@@ -711,6 +711,22 @@ class Seat:
     ) -> CallOutcome:
         """Runs a callable tool for the call `caller` (NEST)."""
         return await self._cell.executor.execute_nested(caller, name, arguments, signal, on_update)
+
+    # -- answers that come later ---------------------------------------------------------
+
+    async def fetch_deferred(self, handle: Mapping[str, Any], *, wait_ms: int = 0, signal: Signal | None = None) -> AssistantMessage:
+        """What the `deferred` of a stored message stands for: the answer, or again a message with the handle (STR-41, MSG-30).
+
+        Nothing is stored and no run starts: give the answer to `append_message`, if it shall be part of the conversation.
+        `wait_ms`: how long the provider may wait for it. A failure is a message with the stop reason `error`.
+        """
+        self.require_open()
+        return await deferred.fetch_deferred(self._parts, handle, wait_ms, signal)
+
+    async def cancel_deferred(self, handle: Mapping[str, Any]) -> None:
+        """Asks the provider not to make the answer behind a handle. Raises DeferredUnsupported, ModelFailed."""
+        self.require_open()
+        await deferred.cancel_deferred(self._parts, handle)
 
     # -- life ----------------------------------------------------------------------------
 

@@ -6,14 +6,15 @@ even then is *abandoned* (actor.py). Without a grace the first stage never ends 
 Code that starts after the request gets the same grace from its start.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import attrs
 import trio
 
 from camshaft.actors.actor import Bounds
+from camshaft.kernel.tools import Signal
 
 ABORT_GRACE_S: Final = 10.0
 """Default of the first stage: long enough for a tool to tidy up, short enough for a person to wait (LOOP-71)."""
@@ -78,3 +79,19 @@ class AbortSignal:
             yield bounds
         finally:
             del self._running[id(bounds)]
+
+
+@asynccontextmanager
+async def followed(asked: Signal | None, grace_s: float | None) -> AsyncIterator[AbortSignal]:
+    """A signal for the block, set with the one that somebody gave, of whatever kind that is."""
+    made = AbortSignal(grace_s)
+    async with trio.open_nursery() as nursery:
+        if asked is not None:
+            nursery.start_soon(_follow, asked, made)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def _follow(asked: Signal, signal: AbortSignal) -> None:
+    await asked.wait()
+    signal.request()

@@ -6,13 +6,11 @@ the wait before a retry; then the answer is an aborted one. Nothing of it is sto
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import attrs
 import trio
 
-from camshaft.actors.answers import ABORTED_ANSWER, final_message
-from camshaft.actors.extension_host import ExtensionHost
+from camshaft.actors.answers import ABORTED_ANSWER, Kept, final_message
 from camshaft.actors.providers import ModelRequest, RequestHooks, RequestOptions, provider_of
 from camshaft.actors.request_hooks import summary_hooks
 from camshaft.actors.routing import Dispatch, RouteFailed, Routing
@@ -28,7 +26,7 @@ from camshaft.kernel.events import (
 )
 from camshaft.kernel.messages import AssistantMessage, ModelMessage
 from camshaft.kernel.models import Model
-from camshaft.kernel.stream import Ended, Partial, StreamItem, Violation, begin, finish, fold
+from camshaft.kernel.stream import Ended, begin, finish
 from camshaft.kernel.summaries import SummaryFailure, SummaryRequest, SummaryText, answered
 
 
@@ -120,27 +118,9 @@ async def unseen_answer(parts: SeatParts, what: str, request: ModelRequest, sign
     provider = provider_of(parts.providers, model)
     if provider is None:
         return finish(partial, Ended("error", f"No API provider registered for api: {model.api}"))
-    kept = _Kept(partial, parts.host)
+    kept = Kept(partial, parts.host)
     with signal.bounded() as bounds:
         name = f"{what} to {model.reference}"
         outcome = await parts.limbo.run(name, provider.stream, request, signal, kept.emit, bounds=bounds)
     kept.is_closed = True
     return final_message(kept.partial, outcome, aborted=signal.cancelled)
-
-
-@attrs.define(eq=False)
-class _Kept:
-    """Folds the items of an answer and shows them to nobody."""
-
-    partial: Partial
-    _host: ExtensionHost
-    is_closed: bool = False
-    """The answer is final; a provider that was given up may still emit."""
-
-    async def emit(self, item: StreamItem) -> None:
-        """Takes one item; what breaks the protocol is dropped and reported (STR-36)."""
-        folded: Any = fold(self.partial, item) if not self.is_closed else None
-        if isinstance(folded, Violation):
-            self._host.report("<provider>", "stream", folded.text)
-        elif folded is not None:
-            self.partial = folded

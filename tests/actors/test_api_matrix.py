@@ -155,6 +155,8 @@ MEMBERS: Final[dict[str, Call]] = {
     "get_context_usage": lambda ctx: ctx.get_context_usage(),
     "get_system_prompt": lambda ctx: ctx.get_system_prompt(),
     "ask_model": lambda ctx: ctx.ask_model("x"),
+    "fetch_deferred": lambda ctx: ctx.fetch_deferred({}),
+    "cancel_deferred": lambda ctx: ctx.cancel_deferred({}),
     "start_task": lambda ctx: ctx.start_task(works),
     "wait_for_idle": lambda ctx: ctx.wait_for_idle(),
     "navigate_tree": lambda ctx: ctx.navigate_tree("e"),

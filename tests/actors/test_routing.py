@@ -12,6 +12,7 @@ from camshaft.kernel.settings import RetrySettings, Settings
 from tests.actors.compacting import failed
 from tests.actors.routing import LARGE, SMALL, Asked, always, answers, entries, models_asked, registering, routed, scripted, selected, told
 from tests.actors.running import opened, simulate, tool
+from tests.actors.small_run import OK
 
 RETRY = Settings(retry=RetrySettings(max_retries=2, base_delay_ms=1000), default_thinking_level="off")
 
@@ -29,7 +30,7 @@ def test_every_request_is_routed_with_its_reason_and_answered_by_a_physical_mode
         router,
         "go",
         "again",
-        tools=[tool(lambda *_: "done")],
+        tools=[tool(lambda *_: OK)],
         look=lambda running: (models_asked(running), (answers(running), selected(running))),
     )
 
@@ -202,10 +203,10 @@ def test_routing_comes_before_the_context_handlers_and_what_those_select_counts_
 def test_selecting_one_is_recorded_clamps_the_level_and_is_what_everybody_sees() -> None:
     seen: list[Any] = []
 
-    def work(*given: Any) -> str:
+    def work(*given: Any) -> Any:
         ctx = given[-1]
         seen.append((ctx.model.reference, ctx.thinking_level))
-        return "done"
+        return OK
 
     async def test() -> Any:
         script = [assistant([tool_call("work", {}, id="t")]), assistant("ok")]
