@@ -40,6 +40,7 @@ TOGETHER: Final = (
     "git_merge_and_resolve",
     "hello",
     "html_export",
+    "model_router",
     "notify",
     "permission_gate",
     "preset",
