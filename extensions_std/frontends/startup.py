@@ -44,6 +44,7 @@ from camshaft.extensions_std.frontends.model_choice import Chosen, ModelNotFound
 from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.streams import say
+from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.models_json import LoadedProviders, ProviderSettings, load_all
 from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, ProcessKeys
 from camshaft.extensions_std.providers.registered import provider_builder
@@ -54,9 +55,9 @@ AGENT_DIR_VARIABLE: Final = "CAMSHAFT_DIR"
 UNCONFIGURED: Final = """\
 No model is configured. Either set the key of a known provider, for example
 
-    export OPENAI_API_KEY=...
+    export ANTHROPIC_API_KEY=...
 
-(also {variables}; a provider other than openai needs its base url in models.json), or describe a server that \
+(or one of {variables}; camshaft --list-models then lists its models), or describe a server that \
 speaks chat completions in {path}:
 
     {{
@@ -381,7 +382,7 @@ def _chosen(start: Start, providers: tuple[Provider, ...]) -> Chosen:
 
 def unconfigured(agent_dir: str) -> str:
     """What to do about having no model at all."""
-    variables = ", ".join([names[0] for name, names in ENVIRONMENT_KEYS.items() if name != "openai"][:4]) + ", …"
+    variables = ", ".join([ENVIRONMENT_KEYS[name][-1] for name in BUILTIN if name != "anthropic"])
     return UNCONFIGURED.format(variables=variables, path=os.path.join(agent_dir, "models.json"))
 
 

@@ -1,13 +1,11 @@
 """Providers from `models.json`, `auth.json` and the environment (MOD-50 to MOD-79).
 
-What exists, lowest first: the built-in provider `openai`; entries of `models.json`, which change the
+What exists, lowest first: the built-in providers; entries of `models.json`, which change the
 base url and compat of known models, add or replace models, and at last override single fields
 (MOD-53). A file with a fault in its form counts as empty, an entry with a fault in its meaning leaves
 the others alone (MOD-41, MOD-51, MOD-52); either way the fault is told.
 
-Keys and headers are resolved at each request, never stored on a model and never shown. A key comes
-from, in this order: `auth.json`, the provider's entry, the environment. A stored key that does not
-resolve is an error: silently using another one would be a surprise (MOD-74).
+Whose keys they are asked with stands in `provider_keys.py`.
 """
 
 import random
@@ -29,7 +27,7 @@ from camshaft.extensions_std.providers.wire_provider import WireProvider
 
 MODELS_FILE: Final = "models.json"
 
-ENVIRONMENT_URLS: Final[Mapping[str, str]] = {"openai": "OPENAI_BASE_URL"}
+ENVIRONMENT_URLS: Final[Mapping[str, str]] = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 """Provider id to the variable that replaces the base url of its built-in models."""
 
 MERGED_COMPAT: Final = ("openRouterRouting", "vercelGatewayRouting", "chatTemplateKwargs", "chatTemplateArgs")
@@ -164,8 +162,10 @@ def model_from_json(raw: Mapping[str, Any], provider: str) -> Model:
 def _builtin(environment: Mapping[str, str]) -> dict[str, tuple[Model, ...]]:
     done = {}
     for name, models in BUILTIN.items():
+        spoken = [model for model in models if model.api in WIRE_APIS]
         url = environment.get(ENVIRONMENT_URLS.get(name, ""), "").strip()
-        done[name] = tuple([attrs.evolve(model, base_url=url) for model in models]) if url else models
+        if spoken:
+            done[name] = tuple([attrs.evolve(model, base_url=url or model.base_url) for model in spoken])
     return done
 
 

@@ -49,7 +49,7 @@ async def test_models_that_can_be_used_are_listed_those_of_extensions_too(where:
     assert rows[0] == ["provider", "model"]
     assert ["local", "m1"] in rows
     assert ["own", "faux-1"] in rows
-    assert ["openai", "gpt-5"] in rows
+    assert ["openai", "gpt-4o"] in rows
     assert [line.split()[:2] for line in some.out.splitlines()[1:]] == [["local", "m2"]]
     assert WRITTEN in everything.err
     assert "bad.py" in everything.err
