@@ -23,7 +23,7 @@ from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.loadouts import Loadout, LoadoutChanges
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_asks import ModelFailed
-from camshaft.actors.model_registry import ModelRegistry, ScopedModel
+from camshaft.actors.model_registry import ModelRegistry
 from camshaft.actors.oversight import TooManyTasks
 from camshaft.actors.ports.clock import Clock, Ids
 from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedPath
@@ -34,6 +34,7 @@ from camshaft.actors.providers import DeferringProvider, Emit, ModelRequest, Pro
 from camshaft.actors.registrations import Completion
 from camshaft.actors.replacement import Replaced
 from camshaft.actors.runtime import CommandInfo, ToolInfo
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.session_list import list_all_sessions, list_sessions
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.session_writer import SessionWriter

@@ -68,6 +68,15 @@ class Cell:
         host.report_unconnected_mcp()
         if host.has("resources_discover"):
             await self._discover("reload" if reason == "reload" else "startup")
+        if host.registry.can_refresh:
+            self.parts.nursery.start_soon(self._refresh_models)
+
+    async def _refresh_models(self) -> None:
+        """Asks providers for their models, beside everything else; what fails is told (MOD-42)."""
+        parts = self.parts
+        result = await parts.host.registry.refresh(allow_network=not parts.world.is_offline)
+        for name, why in result.errors.items():
+            parts.stream.publish(DiagnosticEvent(source="model", message=f'Availability refresh: Provider "{name}": {why}'))
 
     async def _discover(self, reason: Literal["startup", "reload"]) -> None:
         """Adds the skills and templates that extensions name (RES-3)."""

@@ -5,8 +5,8 @@ from typing import Literal
 import attrs
 
 from camshaft.actors.errors import CommandRefused
-from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.providers import catalogue_of, find_model, provider_of
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.kernel import hook_events
 from camshaft.kernel.commands import SelectLevel, SelectModel

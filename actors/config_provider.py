@@ -144,10 +144,20 @@ class ConfigProvider:
     def _is_streamed(self, model: Model) -> bool:
         return self.config.stream_simple is not None and model.api == self.config.api
 
+    @property
+    def display_name(self) -> str | None:
+        """The config's, else that of the provider it lies over."""
+        return self.config.name or getattr(self.base, "display_name", None)
+
     def auth_status(self) -> AuthStatus:
         """As the adapter says."""
         status = getattr(self.adapter or self.base, "auth_status", None)
         return AuthStatus(configured=self.configured()) if status is None else status()
+
+    async def credential(self) -> Any:
+        """The login that is stored for it, renewed; None if there is none."""
+        credential = getattr(self.adapter, "credential", None)
+        return None if credential is None else await credential()
 
     async def resolve(self, model: Model) -> Any:
         """As the adapter says; nothing where a stream of the extension's own needs nothing."""

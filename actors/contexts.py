@@ -13,8 +13,9 @@ import attrs
 from camshaft.actors.generation import Checked, OnlyInCommands
 from camshaft.actors.misuse import meant, require_task
 from camshaft.actors.model_asks import ModelAsk
-from camshaft.actors.model_registry import ModelRegistry, ScopedModel
+from camshaft.actors.model_registry import ModelRegistry
 from camshaft.actors.runtime import Runtime
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.session_view import SessionView
 from camshaft.actors.ui_context import ExtensionUi
 from camshaft.actors.virtual_models import limiting_model
@@ -84,7 +85,7 @@ class ExtensionContext:
     def model_registry(self) -> ModelRegistry:
         """The models there are, and which can be used: a `ModelRegistry`."""
         self._generation.check()
-        return ModelRegistry(lambda: self._live.providers)
+        return ModelRegistry(lambda: self._live.model_source)
 
     @property
     def scoped_models(self) -> tuple[ScopedModel, ...]:

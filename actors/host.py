@@ -65,7 +65,7 @@ from camshaft.actors.loading import (
 from camshaft.actors.locked_file import HeldFile, held
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.misuse import ExtensionMisuse
-from camshaft.actors.model_registry import ModelRegistry, ScopedModel
+from camshaft.actors.model_registry import ModelRegistry
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, open_log, session_folder
 from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.oversight import Oversight
@@ -79,6 +79,7 @@ from camshaft.actors.resources.discovery import ResourcePlaces, discover, with_d
 from camshaft.actors.resources.found import ResourceDiagnostic, Resources
 from camshaft.actors.resources.system_files import GivenTexts, SystemTexts, system_texts
 from camshaft.actors.runtime import CommandInfo, ToolInfo
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.seat import Cleared, Seat, SeatClosed
 from camshaft.actors.seat_parts import NO_MODEL_TEXT, Ground, SeatParts
 from camshaft.actors.selection import select_at_start

@@ -26,9 +26,9 @@ from camshaft.actors.loading import (
     Source,
 )
 from camshaft.actors.logs.port import Durability
-from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
 from camshaft.actors.providers import Provider
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.signal import ABORT_GRACE_S
 from camshaft.actors.ui_port import UiPort, WatchedUi
 from camshaft.kernel.models import THINKING_LEVELS
@@ -91,6 +91,8 @@ class OpenOptions:
     """The effective settings; no file is read."""
     providers: tuple[Provider, ...] = ()
     """Where models are."""
+    provider_faults: tuple[str, ...] = ()
+    """What is wrong with the configuration of the providers; extensions read it (MOD-41)."""
     build_provider: BuildProvider | None = None
     """Makes an adapter of the config that an extension registers; None: only provider objects can be registered."""
     extensions: tuple[Source, ...] = ()
@@ -254,6 +256,7 @@ CHECKS: Final[dict[str, Check]] = {
     ),
     "settings": _settings,
     "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
+    "provider_faults": _each(_is_text, "a text"),
     "build_provider": _optional(callable, "a function that takes a BuildRequest"),
     "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),
     "preloaded": _optional(lambda value: callable(getattr(value, "take", None)), "what Kernel.preload gave"),

@@ -10,7 +10,7 @@ What is served is a list that is computed from two tables, by provider id: an ob
 the host's provider of that id, and virtual models beside its models.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -18,6 +18,7 @@ import attrs
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.config_provider import BuildProvider, ProviderConfig, configured_provider, merged_config
 from camshaft.actors.misuse import ExtensionMisuse
+from camshaft.actors.provider_refresh import Refreshable, Refreshes, RefreshResult
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Extension
 from camshaft.actors.virtual_models import VirtualModel, VirtualProvider, catalogue_entry
@@ -52,6 +53,16 @@ class ProviderRegistry:
     _waiting: list[_Waiting] | None = attrs.field(factory=list)
     """None once the factories have run."""
     _served: tuple[Provider, ...] | None = None
+    _listed: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    """Models that a refresh of a config gave, in the place of those of the config (PRV-10)."""
+    _refreshes: Refreshes = attrs.field(init=False)
+    _failed: list[str] = attrs.field(factory=list)
+    """What could not be registered."""
+    _stale: dict[str, str] = attrs.field(factory=dict)
+    """Provider id to why its last refresh failed."""
+
+    def __attrs_post_init__(self) -> None:
+        self._refreshes = Refreshes(self._refresh)
 
     @property
     def providers(self) -> tuple[Provider, ...]:
@@ -102,6 +113,7 @@ class ProviderRegistry:
         if name in self._objects or name in self._configs:
             self._objects.pop(name, None)
             self._configs.pop(name, None)
+            self._outdate(name)
             self._refresh()
 
     def register_virtual(self, extension: Extension, definition: VirtualModel) -> None:
@@ -114,6 +126,41 @@ class ProviderRegistry:
         """Takes a virtual model back; nothing for an unknown one (API-32)."""
         if self._virtual.pop((provider, model_id), None) is not None:
             self._refresh()
+
+    async def refresh(self, *, allow_network: bool = True, force: bool = False) -> RefreshResult:
+        """Asks every provider that can be for its models now (MOD-42)."""
+        served = [*self._base_served(), *[each for name, each in self._objects.items() if name not in {base.name for base in self._base}]]
+        found = [_object_refreshable(each) for each in served if callable(getattr(each, "refresh_models", None))]
+        found += [self._config_refreshable(name, config) for name, config in self._configs.items() if config.refresh_models is not None]
+        result = await self._refreshes.run(found, allow_network=allow_network, force=force)
+        self._stale = {**{name: why for name, why in self._stale.items() if name not in {each.name for each in found}}, **result.errors}
+        return result
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What could not be registered, and which refreshes failed (MOD-41)."""
+        return (*self._failed, *[f'Availability refresh: Provider "{name}": {why}' for name, why in self._stale.items()])
+
+    @property
+    def can_refresh(self) -> bool:
+        """Whether any provider can."""
+        objects = [*self._base_served(), *self._objects.values()]
+        is_one = any([callable(getattr(each, "refresh_models", None)) for each in objects])
+        return is_one or any([config.refresh_models is not None for config in self._configs.values()])
+
+    @property
+    def registered_ids(self) -> tuple[str, ...]:
+        """Of providers that extensions registered, in either form."""
+        return (*self._configs, *self._objects)
+
+    def registered(self, name: str) -> Provider | ProviderConfig | None:
+        """What an extension registered under that id; None: nothing."""
+        return self._objects.get(name) or self._configs.get(name)
+
+    def end(self) -> None:
+        """The generation is over: refreshes that still run count no more."""
+        for name in {*[each.name for each in self._base], *self._objects, *self._configs}:
+            self._refreshes.outdate(name)
 
     # -- applying ------------------------------------------------------------------------
 
@@ -133,6 +180,7 @@ class ProviderRegistry:
             outcome = guard_now(each.apply)
             if isinstance(outcome, Failure):
                 failed.append((each.extension.path, outcome.text))
+                self._failed.append(f'Provider "{each.provider}": {outcome.text}')
                 report(each.extension.path, each.event, outcome.text)
         return tuple(failed)
 
@@ -145,6 +193,7 @@ class ProviderRegistry:
 
     def _register_object(self, provider: Provider) -> None:
         self._configs.pop(provider.name, None)
+        self._outdate(provider.name)
         self._objects[provider.name] = provider
         self._served = None
 
@@ -154,6 +203,7 @@ class ProviderRegistry:
         merged = merged_config(name, self._configs.get(name), config)
         self._configured(name, merged)  # What cannot be built raises here, and nothing has changed.
         self._objects.pop(name, None)
+        self._outdate(name)
         self._configs[name] = merged
         self._served = None
 
@@ -172,9 +222,38 @@ class ProviderRegistry:
 
     # -- what is served ------------------------------------------------------------------
 
+    def _outdate(self, name: str) -> None:
+        self._refreshes.outdate(name)
+        self._listed.pop(name, None)
+
     def _configured(self, name: str, config: ProviderConfig) -> Provider:
-        base = next((each for each in self._base if each.name == name), None)
-        return configured_provider(name, config, base, self._build)
+        listed = self._listed.get(name)
+        known = config if listed is None else attrs.evolve(config, models=listed)
+        return configured_provider(name, known, self._base_of(name), self._build)
+
+    def _base_of(self, name: str) -> Provider | None:
+        return next((each for each in self._base if each.name == name), None)
+
+    def _base_served(self) -> list[Provider]:
+        """The host's own, or an object in its place; a config has its own way to refresh."""
+        return [self._objects.get(each.name, each) for each in self._base if each.name not in self._configs]
+
+    def _config_refreshable(self, name: str, config: ProviderConfig) -> Refreshable:
+        def accept(given: Sequence[Any]) -> None:
+            listed = tuple(given)
+            configured_provider(name, attrs.evolve(config, models=listed), self._base_of(name), self._build)
+            self._listed[name] = listed
+
+        served = self._configured(name, config)
+        assert config.refresh_models is not None
+        return Refreshable(
+            name=name,
+            refresh=config.refresh_models,
+            accept=accept,
+            is_configured=served.configured,
+            credential=None if config.refresh_models_auth == "configured" else getattr(served, "credential", None),
+            base_url=config.base_url,
+        )
 
     def _computed(self) -> tuple[Provider, ...]:
         over = {**self._objects, **{name: self._configured(name, config) for name, config in self._configs.items()}}
@@ -191,3 +270,15 @@ class ProviderRegistry:
             else:
                 served[place] = beside
         return tuple(served)
+
+
+def _object_refreshable(provider: Any) -> Refreshable:
+    """A provider object keeps its own list; one that it gives is not looked at."""
+    is_without = getattr(provider, "refresh_models_auth", "credential") == "configured"
+    return Refreshable(
+        name=provider.name,
+        refresh=provider.refresh_models,
+        accept=lambda _given: None,
+        is_configured=provider.configured,
+        credential=None if is_without else getattr(provider, "credential", None),
+    )

@@ -12,8 +12,9 @@ import attrs
 from camshaft.actors.desk import Desk
 from camshaft.actors.generation import Checked
 from camshaft.actors.model_asks import ModelAsk
-from camshaft.actors.model_registry import ScopedModel
+from camshaft.actors.model_registry import ModelSource
 from camshaft.actors.providers import Provider
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.world import World
 from camshaft.kernel.branch_summaries import NavigationResult
@@ -127,6 +128,11 @@ class Runtime(Protocol):
     @property
     def providers(self) -> tuple[Provider, ...]:
         """Who serves the models, those of extensions included."""
+        ...
+
+    @property
+    def model_source(self) -> ModelSource:
+        """What a registry of models asks at each call."""
         ...
 
     @property

@@ -34,7 +34,7 @@ from camshaft.actors.generation import Checked
 from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.model_answers import ask_model
 from camshaft.actors.model_asks import ModelAsk
-from camshaft.actors.model_registry import ScopedModel
+from camshaft.actors.model_registry import ModelRegistry, ModelSource
 from camshaft.actors.opening import OpenSession
 from camshaft.actors.prompts import Behavior, Given, PromptRefused
 from camshaft.actors.providers import Provider
@@ -42,6 +42,7 @@ from camshaft.actors.registrations import Completion
 from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, WithSession
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.session_change import Setup
 from camshaft.actors.session_statistics import Statistics, statistics_of
@@ -215,9 +216,20 @@ class Seat:
         return self._parts.providers
 
     @property
+    def model_registry(self) -> ModelRegistry:
+        """The models they serve, and what is known of their credentials."""
+        return ModelRegistry(lambda: self.model_source)
+
+    @property
+    def model_source(self) -> ModelSource:
+        """What the registry asks at each call."""
+        parts = self._parts
+        return ModelSource(registry=parts.host.registry, faults=parts.options.provider_faults, is_offline=parts.world.is_offline)
+
+    @property
     def scoped_models(self) -> tuple[ScopedModel, ...]:
         """The models that are cycled through; empty: all that can be used."""
-        return tuple(self._parts.options.scoped_models)
+        return choosing.scoped_models(self._parts)[0]
 
     @property
     def is_project_trusted(self) -> bool:

@@ -10,9 +10,9 @@ from typing import Final
 from camshaft.actors.choosing import refresh_model, scoped_models
 from camshaft.actors.errors import InvalidOptions
 from camshaft.actors.extension_host import BUILTIN, ExtensionHost
-from camshaft.actors.model_registry import ScopedModel
 from camshaft.actors.options import OpenOptions
 from camshaft.actors.providers import find_model
+from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.virtual_models import is_virtual
 from camshaft.kernel.commands import RecordSelection, SelectModel, SelectTools

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
+from camshaft.actors.provider_auth import AuthStatus, RequestAuth
 from camshaft.actors.providers import Emit, ModelRequest, Provider
 from camshaft.kernel.models import THINKING_LEVELS, VIRTUAL_API, Model
 from camshaft.kernel.persistent import FrozenDict
@@ -110,6 +111,16 @@ class VirtualProvider:
     def configured(self) -> bool:
         """Always without physical models, else as that provider is (VM-4)."""
         return self.physical is None or self.physical.configured()
+
+    def auth_status(self) -> AuthStatus:
+        """The physical provider's."""
+        status = getattr(self.physical, "auth_status", None)
+        return AuthStatus(configured=self.configured()) if status is None else status()
+
+    async def resolve(self, model: Model) -> Any:
+        """What authorizes a request to a physical model."""
+        resolve = getattr(self.physical, "resolve", None)
+        return RequestAuth(ok=True) if resolve is None else await resolve(model)
 
     async def stream(self, request: ModelRequest, signal: Signal, emit: Emit) -> None:
         """The physical provider's answer. Raises ExtensionMisuse for a virtual model (VM-10)."""

@@ -29,6 +29,11 @@ class World:
     environment: Mapping[str, str] = attrs.field(repr=False)
     """A snapshot; hidden in reprs because it may hold keys."""
 
+    @property
+    def is_offline(self) -> bool:
+        """Whether nothing but requests to models may use the network (MOD-43)."""
+        return self.environment.get("CAMSHAFT_OFFLINE", "").strip().lower() in ("1", "true", "yes")
+
 
 def real_world(environment: Mapping[str, str] | None = None) -> World:
     """The real ports. `environment` defaults to a copy of the process's, taken now."""

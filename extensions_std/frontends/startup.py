@@ -320,6 +320,7 @@ def options_of(start: Start) -> OpenOptions:
         settings=settings,
         providers=chosen_model.providers,
         flags=arguments.flags,
+        provider_faults=loaded.faults,
         build_provider=build,
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,

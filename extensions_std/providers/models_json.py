@@ -60,6 +60,7 @@ class _Entry:
     api_key: str | None = attrs.field(default=None, repr=False)
     headers: dict[str, str] = attrs.field(factory=dict, repr=False)
     model_headers: dict[str, dict[str, str]] = attrs.field(factory=dict, repr=False)
+    display_name: str | None = None
     adds_bearer: bool = False
     overrides: Mapping[str, Any] = attrs.field(default=EMPTY)
     """`modelOverrides`, for models that extensions add (MOD-53)."""
@@ -179,6 +180,7 @@ def _merged(known: _Entry | None, name: str, raw: Mapping[str, Any]) -> _Entry:
         id: attrs.evolve(model, compat=_compat(model.compat, raw.get("compat", EMPTY)), **changed) for id, model in entry.models.items()
     }
     done = _Entry(name=name, models=models, api_key=raw.get("apiKey"), headers=dict(raw.get("headers", EMPTY)))
+    done.display_name = raw.get("name")
     done.adds_bearer, done.overrides = raw.get("authHeader", False), raw.get("modelOverrides", EMPTY)
     for model in raw.get("models", ()):
         models[model["id"]] = _own_model(name, model, raw, entry.models.get(model["id"]))
@@ -273,18 +275,22 @@ def _provider(entry: _Entry, ring: KeyRing, world: World, settings: ProviderSett
         adds_bearer=entry.adds_bearer,
         needs_key=entry.name in BUILTIN or entry.name in ENVIRONMENT_KEYS,
     )
-    return wire_provider(keys, models, world, settings), keys
+    return wire_provider(keys, models, world, settings, entry.display_name), keys
 
 
-def wire_provider(keys: ProviderKeys, models: tuple[Model, ...], world: World, settings: ProviderSettings) -> WireProvider:
+def wire_provider(
+    keys: ProviderKeys, models: tuple[Model, ...], world: World, settings: ProviderSettings, display_name: str | None = None
+) -> WireProvider:
     """A provider whose requests are authorized by these keys."""
     return WireProvider(
         name=keys.name,
         apis=WIRE_APIS,
         models=models,
+        display_name=display_name,
         http=world.http,
         resolve=keys.resolve,
         status=keys.status,
+        credential=keys.credential,
         needs_key=keys.needs_key,
         limits=settings.limits,
         identity=settings.identity,

@@ -149,6 +149,12 @@ class ProviderKeys:
             headers[name.lower()] = await resolved(value, f'model "{self.name}/{model.id}" header "{name}"', scoped, self.ring.run)
         return attrs.evolve(auth, headers=headers, base_url=self.urls.get(model.base_url) or model.base_url or auth.base_url)
 
+    async def credential(self) -> Mapping[str, Any] | None:
+        """The login that is stored, renewed; None if there is none that can be used. Raises ProviderFailed (PRV-18)."""
+        if self.oauth is None or not self._deciding().status.is_oauth:
+            return None
+        return await self.ring.store.fresh(self.name, self.oauth.refresh)
+
     async def _login_key(self) -> str:
         assert self.oauth is not None
         return await self.oauth.api_key(await self.ring.store.fresh(self.name, self.oauth.refresh))

@@ -33,7 +33,8 @@ def provider_builder(
     def build(asked: BuildRequest) -> Provider | None:
         config = asked.config
         is_ours = any([model.api in WIRE_APIS for model in asked.models])
-        if not is_ours and config.api_key is None and asked.oauth is None and (config.stream_simple is None or not config.headers):
+        is_needed = is_ours or asked.oauth is not None or config.api_key is not None or config.refresh_models is not None
+        if not is_needed:
             return None
         models = asked.models if loaded is None else loaded.overridden(asked.name, asked.models)
         credential = ring.store.credential(asked.name)

@@ -23,7 +23,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import trio
@@ -38,7 +38,6 @@ from camshaft.actors.api import (
     HttpFailed,
     HttpRequest,
     HttpResponse,
-    Json,
     Model,
     ModelRequest,
     Noted,
@@ -84,11 +83,13 @@ class WireProvider:
 
     name: str
     models: tuple[Model, ...]
+    display_name: str | None = None
     _apis: Mapping[str, WireApi] = attrs.field(repr=False)
     """By id; a model of another api cannot be asked."""
     _http: Http = attrs.field(repr=False)
     resolve: Resolve = attrs.field(default=_no_auth, repr=False)
     _status: Callable[[], AuthStatus] = attrs.field(default=lambda: AuthStatus(configured=True), repr=False)
+    _credential: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = attrs.field(default=None, repr=False)
     _needs_key: bool = False
     """Whether a request without key and authorization header fails before it is sent (STR-32)."""
     _limits: TransportLimits = TransportLimits()
@@ -107,6 +108,10 @@ class WireProvider:
     def configured(self) -> bool:
         """Whether requests can be authorized; runs nothing."""
         return self._status().configured
+
+    async def credential(self) -> Mapping[str, Any] | None:
+        """The login that is stored for it, renewed; None if there is none. Raises ProviderFailed."""
+        return None if self._credential is None else await self._credential()
 
     def speaks(self, api: str) -> bool:
         """Whether models of that wire API can be asked."""
@@ -187,7 +192,9 @@ class WireProvider:
         request = HttpRequest(
             url=exchange.url,
             headers=exchange.headers,
-            body=await _replaced(exchange.conversation.body(exchange.request, self._params(exchange)), talk.hooks),
+            body=await _replaced(
+                exchange.conversation.body(exchange.request, exchange.request.model.sampling_params_by_thinking_level), talk.hooks
+            ),
             idle_timeout_s=self._limits.idle_timeout_s if asked.timeout_ms is None else asked.timeout_ms / 1000 or None,
         )
         retries = self._limits.max_retries if asked.max_retries is None else asked.max_retries
@@ -202,9 +209,6 @@ class WireProvider:
             talk.waiting_since_s = math.inf
             await trio.sleep(own_delay_s(attempt, self._chance) if named_s is None else named_s)
         raise AssertionError("itertools.count() never ends")
-
-    def _params(self, exchange: "_Exchange") -> Mapping[str, Mapping[str, Json]]:
-        return exchange.request.model.sampling_params_by_thinking_level
 
     async def _attempt(self, request: HttpRequest, exchange: "_Exchange", talk: "_Talk") -> "_Refusal | None":
         """One exchange: None if the stream began, then `talk.ended` says how it ended; else why it did not begin."""

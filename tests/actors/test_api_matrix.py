@@ -15,7 +15,7 @@ from camshaft.actors.generation import STALE, OnlyInCommands, StaleContext
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry
 from camshaft.actors.session_view import SessionView
-from camshaft.extensions_std.providers.scripted import assistant, tool_call
+from camshaft.extensions_std.providers.scripted import assistant, faux_model, tool_call
 from tests.actors.running import opened, simulate
 
 Call = Callable[[Any], Any]
@@ -241,6 +241,20 @@ REGISTRY: Final[dict[str, Call]] = {
     "find": lambda registry: registry.find("p", "m"),
     "resolve": lambda registry: registry.resolve("p/m"),
     "has_configured_auth": lambda registry: registry.has_configured_auth(None),
+    "get_models_of_type": lambda registry: registry.get_models_of_type("image"),
+    "get_available_of_type": lambda registry: registry.get_available_of_type("image"),
+    "find_of_type": lambda registry: registry.find_of_type("image", "p", "m"),
+    "is_using_oauth": lambda registry: registry.is_using_oauth(faux_model()),
+    "get_provider": lambda registry: registry.get_provider("p"),
+    "get_provider_display_name": lambda registry: registry.get_provider_display_name("p"),
+    "get_provider_auth_status": lambda registry: registry.get_provider_auth_status("p"),
+    "get_api_key_and_headers": lambda registry: registry.get_api_key_and_headers(faux_model()),
+    "get_api_key_for_provider": lambda registry: registry.get_api_key_for_provider("p"),
+    "refresh": lambda registry: registry.refresh(),
+    "get_error": lambda registry: registry.get_error(),
+    "get_registered_provider_ids": lambda registry: registry.get_registered_provider_ids(),
+    "get_registered_provider_config": lambda registry: registry.get_registered_provider_config("p"),
+    "get_registered_native_provider": lambda registry: registry.get_registered_native_provider("p"),
 }
 
 

@@ -30,6 +30,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "session": ("s.jsonl", "session is 's.jsonl'; expected NewSession(), OpenSession(path=...) or MemorySession()"),
     "settings": ({"retry": {}}, "settings is {'retry': {}}; expected Settings(...)"),
     "providers": ((ScriptedProvider,), "expected a provider, which has models, configured() and stream()"),
+    "provider_faults": ("broken", "provider_faults is 'broken'; expected a tuple, of which each is a text"),
     "build_provider": ("openai", "build_provider is 'openai'; expected a function that takes a BuildRequest, or None"),
     "extensions": (("a.py",), "extensions[0] is 'a.py'; expected ExtensionSource(path=...) or InlineExtension("),
     "preloaded": (True, "preloaded is True; expected what Kernel.preload gave, or None"),
