@@ -130,6 +130,7 @@ class Cell:
             host.report("<runtime>", "send_user_message", REPLACED_TEXT)
         if self.parts.ground.depth == 0:
             self.parts.ground.desk.reset()
+        host.registry.end()
         await host.end()
         if patience.cancelled_caught and host.oversight.interrupted is not None:
             host.report(*host.oversight.interrupted, LEFT_TEXT)

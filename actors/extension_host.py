@@ -196,7 +196,6 @@ class ExtensionHost:
         self._mailbox.clear()
         if self._draining is not None:
             self._draining.cancel()
-        self.registry.end()
         await self.oversight.end()
         await self.drained()
 

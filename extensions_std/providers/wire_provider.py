@@ -89,7 +89,7 @@ class WireProvider:
     _http: Http = attrs.field(repr=False)
     resolve: Resolve = attrs.field(default=_no_auth, repr=False)
     _status: Callable[[], AuthStatus] = attrs.field(default=lambda: AuthStatus(configured=True), repr=False)
-    _credential: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = attrs.field(default=None, repr=False)
+    credential: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = attrs.field(default=None, repr=False)
     _needs_key: bool = False
     """Whether a request without key and authorization header fails before it is sent (STR-32)."""
     _limits: TransportLimits = TransportLimits()
@@ -108,10 +108,6 @@ class WireProvider:
     def configured(self) -> bool:
         """Whether requests can be authorized; runs nothing."""
         return self._status().configured
-
-    async def credential(self) -> Mapping[str, Any] | None:
-        """The login that is stored for it, renewed; None if there is none. Raises ProviderFailed."""
-        return None if self._credential is None else await self._credential()
 
     def speaks(self, api: str) -> bool:
         """Whether models of that wire API can be asked."""
