@@ -133,13 +133,16 @@ class RealHttp:
 
         client = self._client or self._build()
         timeout = httpx2.Timeout(connect=CONNECT_TIMEOUT_S, write=WRITE_TIMEOUT_S, read=request.idle_timeout_s, pool=None)
+        response, failed, below = None, None, None
         try:
-            url, headers = _without_password(request)
-            made = client.build_request(request.method, url, headers=headers, content=request.body, timeout=timeout)
+            url, headers, extensions = _without_secrets(request)
+            made = client.build_request(request.method, url, headers=headers, content=request.body, timeout=timeout, extensions=extensions)
             response = await client.send(made, stream=True)
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-            failure = _failed(error)
-            raise failure from (None if failure.kind == "invalid" else error)
+            failed = _failed(error)
+            below = None if failed.kind == "invalid" else error
+        if response is None:  # raised out here, where the error that may quote a secret is no context any more
+            raise failed or HttpFailed("broken", "no response") from below
         client.cookies.clear()  # Nothing carries over from one request to the next.
         try:
             yield _Response(response)
@@ -192,15 +195,19 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _without_password(request: HttpRequest) -> tuple[str, list[tuple[str, str]]]:
-    """The url without user and password, which become basic authorization unless a header has that already."""
+def _without_secrets(request: HttpRequest) -> tuple[str, list[tuple[str, str]], dict[str, bytes]]:
+    """Url, headers and extensions of a request, the url without what may be secret: httpx2 logs it.
+
+    User and password become basic authorization, unless a header has that already; the query goes only into the target.
+    """
     headers = list(request.headers)
     parts = urlsplit(request.url)
-    if "@" not in parts.netloc:
-        return request.url, headers
     given, _, host = parts.netloc.rpartition("@")
-    if not any(name.lower() == "authorization" for name, _ in headers):
+    if given and not any(name.lower() == "authorization" for name, _ in headers):
         user, _, password = given.partition(":")
         token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
         headers.append(("authorization", f"Basic {token}"))
-    return urlunsplit(parts._replace(netloc=host)), headers
+    if not parts.query:
+        return (urlunsplit(parts._replace(netloc=host)) if given else request.url), headers, {}
+    target = urlunsplit(("", "", parts.path or "/", parts.query, "")).encode("ascii")
+    return urlunsplit(parts._replace(netloc=host, query="")), headers, {"target": target}

@@ -1,16 +1,20 @@
 """Credentials of a request, and how they become headers (WIRE-2, WIRE-3)."""
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote
 
 import attrs
 
-from camshaft.actors.api import EMPTY, FrozenDict, Model
+from camshaft.actors.api import EMPTY, FrozenDict, Model, dumps
 
 SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 """A header whose name contains one of these may carry a credential."""
+
+_GIVEN: Final = re.compile(r"//([^/?#]*)@")
+"""Name and password of a url, also of one that is none."""
 
 SECRET_MIN: Final = 8
 """Shorter values are not cut out of texts: `local` or `ollama` as a key is no secret, and an ordinary word."""
@@ -56,12 +60,13 @@ def own_headers(layers: Sequence[Mapping[str, str | None]]) -> FrozenDict:
 
 def joined(base_url: str, path: str) -> str:
     """The url of an endpoint; a query of the base url stays at the end (WIRE-1)."""
-    root, mark, query = base_url.partition("?")
+    root, _, query = base_url.partition("?")
+    mark = ("&" if "?" in path else "?") if query else ""
     return f"{root.rstrip('/')}{path}{mark}{query}"
 
 
 def secrets_of(auth: Auth, request_headers: Mapping[str, str | None] | None, model: Model) -> tuple[str, ...]:
-    """What must not appear in an error text, longest first."""
+    """What must not appear in an error text, in all spellings that servers use, longest first."""
     found = {auth.api_key or ""}
     for headers, is_given in ((auth.headers, True), (request_headers or EMPTY, True), (model.headers, False)):
         for name, value in headers.items():
@@ -69,21 +74,25 @@ def secrets_of(auth: Auth, request_headers: Mapping[str, str | None] | None, mod
                 found.update((value, value.rpartition(" ")[2]))
     for url in (auth.base_url, model.base_url):
         found.update(_secrets_of_url(url or ""))
-    return tuple(sorted([each for each in found if len(each) >= SECRET_MIN], key=len, reverse=True))
+    found = {each for each in found if len(each) >= SECRET_MIN}
+    spelt = {spelling for each in found for spelling in (each, quote(each), quote(each, safe=""), dumps(each).decode()[1:-1])}
+    return tuple(sorted(spelt, key=len, reverse=True))
+
+
+def shown_url(url: str) -> str:
+    """A url that may be shown: without name, password and query, which may hold a key; the whole one goes to the request only."""
+    return _GIVEN.sub("//", url.partition("?")[0])
 
 
 def _secrets_of_url(url: str) -> set[str]:
     """The password as it is written, as it is meant and as it is sent; and the values of the query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return set()
-    given = parts.netloc.rpartition("@")[0]
-    name, _, password = given.partition(":")
+    rest, _, query = url.partition("?")
+    match = _GIVEN.search(rest)
+    name, _, password = ("" if match is None else match[1]).partition(":")
     found = {password, unquote(password)}
     if password:
         found.add(base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode())
-    for pair in parts.query.split("&"):
+    for pair in query.split("&"):
         value = pair.partition("=")[2]
         found.update((value, unquote(value)))
     return found

@@ -16,6 +16,9 @@ from camshaft.actors.api import THINKING_LEVELS, Json, MalformedJson, loads
 SHOWN_MAX: Final = 60
 """Characters of a wrong value that an error shows."""
 
+_IN_URL: Final = re.compile(r"(?<=//)[^\s'\"]*(?=@)|(?<=\?)[^\s'\"]+")
+"""Name and password, and the query."""
+
 SIMILAR: Final = 0.75
 """From which likeness on a key counts as a known one misspelt: two letters changed places, one is missing, another case."""
 
@@ -178,5 +181,5 @@ def _models_without_id(value: Json) -> list[str]:
 def _shown(value: Json, path: str) -> str:
     if not SECRET_FIELDS.isdisjoint(path.split(".")):
         return f"{type(value).__name__} (not shown)"
-    text = repr(value)
+    text = _IN_URL.sub("<hidden>", repr(value))
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

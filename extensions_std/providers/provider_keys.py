@@ -7,7 +7,6 @@ using another one would be a surprise (MOD-74). Keys and headers are resolved at
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 import trio
@@ -16,7 +15,7 @@ from camshaft.actors.api import EMPTY, Model
 from camshaft.actors.host import AuthStatus, OAuthPort
 from camshaft.extensions_std.providers.auth_store import AuthStore
 from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved
-from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
+from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, shown_url
 
 BEARER: Final = "ANTHROPIC_AUTH_TOKEN"
 """Its value is sent as `Authorization: Bearer`, not as a key (MOD-79)."""
@@ -199,17 +198,6 @@ def _literal(key: str) -> str:
     """A template that means this text."""
     escaped = key.replace("$", "$$")
     return f"$!{escaped[1:]}" if escaped.startswith("!") else escaped
-
-
-def shown_url(url: str) -> str:
-    """A url that may be shown: without name, password and query, which may hold a key; the whole one goes to the request only."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    if "@" not in parts.netloc and not parts.query:
-        return url
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def shown_models(models: Sequence[Model]) -> tuple[tuple[Model, ...], dict[str, str]]:

@@ -12,8 +12,8 @@ from camshaft.actors.host import AuthStatus, OAuthConfig, OAuthPort
 from camshaft.actors.world import real_world
 from camshaft.extensions_std.providers.auth_store import AuthStore
 from camshaft.extensions_std.providers.config_values import shell
-from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
-from camshaft.extensions_std.providers.provider_keys import KeyRing, ProcessKeys, ProviderKeys, shown_url
+from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, shown_url
+from camshaft.extensions_std.providers.provider_keys import KeyRing, ProcessKeys, ProviderKeys
 from camshaft.kernel.models import Model
 
 MODEL = Model(id="m", provider="anthropic", api="a", base_url="http://host/v1")
@@ -177,6 +177,7 @@ async def test_what_lies_below_gives_the_key_when_there_is_no_other() -> None:
         ("http://name:secret@host:1/v1", "http://host:1/v1"),
         ("http://host/v1?key=secret", "http://host/v1"),
         ("http://[broken", "http://[broken"),
+        ("ht!tp://name:secret@[broken/v1?k=secret", "ht!tp://[broken/v1"),
     ],
 )
 def test_a_url_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
