@@ -38,6 +38,7 @@ from camshaft.actors.api import (
     HttpFailed,
     HttpRequest,
     HttpResponse,
+    Json,
     Model,
     ModelRequest,
     Noted,

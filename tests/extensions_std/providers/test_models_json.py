@@ -81,24 +81,20 @@ def test_comments_trailing_commas_and_a_byte_order_mark_are_accepted() -> None:
     assert "local" in providers
 
 
-def test_missing_file_leaves_the_builtin_provider() -> None:
-    providers = load_providers("/agent", {"OPENAI_API_KEY": "k"}, _world(), ProviderSettings(read=_reader()))
+def test_missing_file_leaves_the_builtin_providers_of_which_those_with_a_key_are_configured() -> None:
+    providers, told = _loaded({"providers": {}}, {"OPENAI_API_KEY": "k"})
 
-    assert [provider.name for provider in providers] == [name for name in BUILTIN if name in {each.name for each in providers}]
-    assert "openai" in {provider.name for provider in providers}
-    assert providers[0].configured()
-
-
-def test_builtin_provider_without_key_is_not_configured() -> None:
-    assert not load_providers("/agent", {"OPENAI_API_KEY": " "}, _world(), ProviderSettings(read=_reader()))[0].configured()
+    assert told == []
+    assert list(providers) == [name for name in BUILTIN if name in providers]
+    assert [name for name, provider in providers.items() if provider.configured()] == ["openai"]
+    assert load_providers("/agent", {}, _world(), ProviderSettings(read=_reader()))[0].models == next(iter(providers.values())).models
 
 
-def test_environment_may_replace_the_url_of_the_builtin_provider() -> None:
-    environment = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://proxy/v1"}
+@pytest.mark.parametrize(("name", "variable"), [("openai", "OPENAI_BASE_URL"), ("anthropic", "ANTHROPIC_BASE_URL")])
+def test_environment_may_replace_the_url_of_a_builtin_provider(name: str, variable: str) -> None:
+    providers, _ = _loaded({"providers": {}}, {variable: "http://proxy/v1"})
 
-    models = load_providers("/agent", environment, _world(), ProviderSettings(read=_reader()))[0].models
-
-    assert {model.base_url for model in models} == {"http://proxy/v1"}
+    assert {model.base_url for model in providers[name].models} == {"http://proxy/v1"}
 
 
 def test_every_fault_of_a_file_is_told_with_its_place_value_and_expectation() -> None:
