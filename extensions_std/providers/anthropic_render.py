@@ -33,6 +33,9 @@ SEE_IMAGE: Final = "(see attached image)"
 IMAGE_BELOW: Final = "(image attached after the tool results)"
 """Texts put into results (WIRE-44, WIRE-45)."""
 
+IMAGE_KINDS: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""What the API takes; a single image of another kind would have the whole conversation refused for ever."""
+
 KEPT_KEYWORDS: Final = ("additionalProperties", "$defs", "definitions")
 """Root keywords of a schema that are sent besides properties and what is required (WIRE-46)."""
 
@@ -113,15 +116,16 @@ class AnthropicRenderer:
         return held
 
     def _result(self, message: ToolResultMessage) -> None:
-        images = [_image(each) for each in message.content if isinstance(each, ImageBlock)]
-        said = "\n".join([each.text for each in message.content if isinstance(each, TextBlock)])
+        shown = list(map(_told, message.content))
+        images = [_image(each) for each in shown if isinstance(each, ImageBlock)]
+        said = "\n".join([each.text for each in shown if isinstance(each, TextBlock)])
         content: Any = said
         if images and message.is_error:
             content = f"{said}\n{IMAGE_BELOW}" if said else IMAGE_BELOW
             whose = f"Images from the error result of tool call {message.tool_call_id} ({message.tool_name}):"
             self._error_images += [text_block(whose), *images]
         elif images:
-            content = list(_blocks(message.content))
+            content = list(_blocks(shown))
             if len(content) == len(images):
                 content.insert(0, text_block(SEE_IMAGE))
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content, "is_error": message.is_error}
@@ -215,7 +219,14 @@ def _user_content(message: UserMessage) -> str | list[Wire]:
     """The content of a user message; empty if it says nothing (WIRE-42)."""
     if isinstance(message.content, str):
         return "" if is_blank(message.content) else message.content
-    return list(_blocks(message.content))
+    return list(_blocks(map(_told, message.content)))
+
+
+def _told(block: object) -> object:
+    """A block, or instead of an image of a kind that the API refuses a text that tells of it."""
+    if isinstance(block, ImageBlock) and block.mime_type not in IMAGE_KINDS:
+        return TextBlock(text=f"(image omitted: {block.mime_type} is not supported)")
+    return block
 
 
 def _blocks(content: Iterable[object]) -> Iterable[Wire]:

@@ -59,6 +59,9 @@ REDACTED: Final = "[Reasoning redacted]"
 NO_STOP_REASON: Final = "Anthropic stream ended without a stop reason"
 NO_END: Final = "Anthropic stream ended before message_stop"
 
+TOKENS_MAX: Final = 2**53
+"""A larger counter is none: nothing can be counted with it any more."""
+
 SHOWN_MAX: Final = 4000
 """Characters of an unreadable event that its error tells, twice: as data, and as lines."""
 
@@ -276,7 +279,7 @@ def _text(holder: Mapping[str, Any], name: str) -> str:
 
 def _count(holder: Mapping[str, Any], name: str, known: int) -> int:
     found = holder.get(name)
-    is_count = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found < float("inf")
+    is_count = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= TOKENS_MAX
     return int(found) if is_count and found is not None else known
 
 
