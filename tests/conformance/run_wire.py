@@ -91,7 +91,7 @@ class Observed:
 
 async def run_case(kind: str, case: Mapping[str, Any]) -> dict[str, Any]:
     """The result of one case, as WIRE.md sections 2 and 3 describe it."""
-    replies = [_reply(each) for each in case["responses"]] if kind == "streams" else [Reply(body=(COMPLETE[case["model"]["api"]],))]
+    replies = [reply_of(each) for each in case["responses"]] if kind == "streams" else [Reply(body=(COMPLETE[case["model"]["api"]],))]
     async with scripted_server(*replies) as server:
         observed = Observed()
         base = UNREACHABLE if case.get("unreachable") else server.base_url
@@ -274,7 +274,8 @@ def _messages(context: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple([decode_message(freeze(each)) for each in raw])
 
 
-def _reply(raw: Mapping[str, Any]) -> Reply:
+def reply_of(raw: Mapping[str, Any]) -> Reply:
+    """A reply as a case describes it."""
     body: list[bytes] = []
     for piece in raw.get("body", ()):
         if isinstance(piece, str):

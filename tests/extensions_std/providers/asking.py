@@ -1,6 +1,6 @@
 """Asking a provider as the agent loop does: items folded one by one, the final message in the end."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ async def ask(
     signal: Signal | None = None,
     options: RequestOptions | None = None,
     abort_after: int | None = None,
+    level: str = "off",
 ) -> Asked:
     """The answer of `provider`; `abort_after` aborts when that many items have come."""
     model: Model = provider.models[0]
@@ -69,7 +70,7 @@ async def ask(
         if abort_after == len(asked.items):
             own.abort()
 
-    request = ModelRequest(model=model, thinking_level="off", messages=messages, options=options or RequestOptions())
+    request = ModelRequest(model=model, thinking_level=level, messages=messages, options=options or RequestOptions())
     await provider.stream(request, signal or own, emit)
     asked.message = partial.message
     return asked
@@ -87,6 +88,19 @@ def completions(http: Any, model: Model, *, key: str | None = "test-key", header
         return Auth(api_key=key, headers=headers or {})
 
     return WireProvider(apis=WIRE_APIS, name=model.provider, models=(model,), http=http, resolve=resolve, **fields)
+
+
+def anthropic_model(**fields: Any) -> Model:
+    """A model of the Anthropic API."""
+    own = {"id": "claude-x", "provider": "anthropic", "api": "anthropic-messages", "base_url": "http://model.test"}
+    return Model(**{**own, "max_tokens": 64_000, "context_window": 200_000, **fields})
+
+
+def anthropic(
+    http: Any, *, key: str | None = "test-key", needs_key: bool = False, clock: Callable[[], int] = lambda: 0, **fields: Any
+) -> Any:
+    """A provider with one such model, which has these fields."""
+    return completions(http, anthropic_model(**fields), key=key, needs_key=needs_key, clock=clock)
 
 
 @attrs.frozen
