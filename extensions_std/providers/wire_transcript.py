@@ -78,8 +78,10 @@ class Transcript:
     _seen: list[ModelMessage] = attrs.field(factory=list, init=False)
     _settled: bytearray = attrs.field(factory=bytearray, init=False)
     """Settled wire messages as JSON, with commas between them, without the leading system message."""
-    _marked: tuple[int, int, Wire] | None = attrs.field(default=None, init=False)
-    """Start, end and value of the last settled message that can bear the cache mark."""
+    _bearer: Wire | None = attrs.field(default=None, init=False)
+    """The last settled message that can bear the cache mark, if there is one."""
+    _newest: list[bytes] = attrs.field(factory=list, init=False)
+    """The bearer and all settled messages after it: they stay out of the buffer, because the bearer is sent in two ways."""
     _preparation: Preparation = attrs.field(init=False)
     _renderer: Renderer = attrs.field(init=False)
     _prompt: PromptReplay = attrs.field(init=False)
@@ -121,16 +123,11 @@ class Transcript:
         for message in self._preparation.tail():
             rest += renderer.add(message)
         rest += renderer.tail()
-        settled: list[bytes | bytearray] = [self._settled] if self._settled else []
+        newest = list(self._newest)
         if cache_control is not None:
-            settled = self._mark(rest, cache_control)
-        pieces: list[bytes | bytearray] = [b"["]
-        if first:
-            pieces += [first, b"," if settled or rest else b""]
-        pieces += settled
-        for index, wire in enumerate(rest):
-            pieces += [b"," if settled or index else b"", encoded(wire)]
-        return [*pieces, b"]"]
+            self._mark(newest, rest, cache_control)
+        parts = [*[part for part in (first, self._settled) if part], *newest, *map(encoded, rest)]
+        return [b"[", *[piece for index, part in enumerate(parts) for piece in (b"," if index else b"", part)], b"]"]
 
     @property
     def leading_text(self) -> str:
@@ -165,7 +162,7 @@ class Transcript:
     def _restart(self, messages: list[ModelMessage]) -> None:
         """Makes everything again: the leading message tells what cannot stay in place."""
         folded = self._fold_end(messages)
-        self._settled, self._marked, self._seen = bytearray(), None, messages
+        self._settled, self._bearer, self._newest, self._seen = bytearray(), None, [], messages
         self._prompt, self._leading, self._declared = PromptReplay(), PromptReplay(), set()
         self._has_others = self._has_tools = False
         self.estimate = InputEstimate()
@@ -224,29 +221,31 @@ class Transcript:
                 self._settle(wire)
 
     def _settle(self, wire: Wire) -> None:
-        made = encoded(wire)
+        can_bear = self._form.can_bear_mark(wire)
+        if can_bear or self._bearer is None or self._form.marks_only_last:
+            for made in self._newest:
+                self._keep(made)
+            self._newest, self._bearer = [], wire if can_bear else None
+        if self._bearer is None:
+            self._keep(encoded(wire))
+        else:
+            self._newest.append(encoded(wire))
+
+    def _keep(self, made: bytes) -> None:
         if self._settled:
             self._settled += b","
-        start = len(self._settled)
         self._settled += made
-        if self._form.can_bear_mark(wire):
-            self._marked = (start, start + len(made), wire)
-        elif self._form.marks_only_last:
-            self._marked = None
 
-    def _mark(self, rest: list[Wire], cache_control: Wire) -> list[bytes | bytearray]:
-        """The settled messages; the one that bears the mark is marked, here or in `rest`."""
-        settled: list[bytes | bytearray] = [self._settled] if self._settled else []
+    def _mark(self, newest: list[bytes], rest: list[Wire], cache_control: Wire) -> None:
+        """Marks the message that bears the mark, in `rest` or else the first of `newest`."""
         for index in reversed(range(len(rest))):
             if self._form.can_bear_mark(rest[index]):
                 rest[index] = self._form.with_mark(rest[index], cache_control)
-                return settled
+                return
             if self._form.marks_only_last:
-                return settled
-        if self._marked is None:
-            return settled
-        start, end, wire = self._marked
-        return [bytes(self._settled[:start]), encoded(self._form.with_mark(wire, cache_control)), bytes(self._settled[end:])]
+                return
+        if self._bearer is not None:
+            newest[0] = encoded(self._form.with_mark(self._bearer, cache_control))
 
 
 def joined(fields: Mapping[str, bytes], name: str, messages: Iterable[bytes | bytearray]) -> bytes:

@@ -158,6 +158,25 @@ def test_following_in_two_steps_gives_the_same_request_as_at_once(history: list[
 
 
 @pytest.mark.slow
+@settings(max_examples=200)
+@given(HISTORIES, st.lists(st.integers(0, 14), max_size=3))
+def test_one_message_bears_the_cache_mark_however_the_history_grew(history: list[ModelMessage], steps: list[int]) -> None:
+    model = local_model(compat=FrozenDict({"cacheControlFormat": "anthropic"}), input=("text", "image"))
+    stepwise, anew = [Transcript(model, completions_form(model, completions_flags(model))) for _ in range(2)]
+    for at in sorted(steps):
+        stepwise.follow(history[:at])
+        stepwise.wire_messages({"type": "ephemeral"})
+    stepwise.follow(history)
+    anew.follow(history)
+
+    marked = b"".join(stepwise.wire_messages({"type": "ephemeral"}))
+
+    assert marked == b"".join(anew.wire_messages({"type": "ephemeral"}))
+    assert marked.count(b'"cache_control"') <= 1
+    assert json.loads(b"".join(stepwise.wire_messages(None))) == _wire(model, history)
+
+
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(HISTORIES, HISTORIES)
 def test_another_branch_starts_anew(old: list[ModelMessage], new: list[ModelMessage]) -> None:
