@@ -1,4 +1,4 @@
-"""Requests of the Anthropic API as a server gets them."""
+"""Requests of the Anthropic API as a server gets them, and events of its replies."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,36 @@ from typing import Any, Final
 from camshaft.actors.api import RequestOptions
 from camshaft.kernel.messages import ModelMessage
 from tests.extensions_std.providers.asking import HELLO, FakeHttp, FakeResponse, anthropic, ask
+
+START: Final = {"type": "message_start", "message": {"id": "m", "model": "claude-x", "usage": {"input_tokens": 3, "output_tokens": 1}}}
+STOP: Final = {"type": "message_stop"}
+PING: Final = b"event: ping\ndata: {}\n\n"
+
+
+def end(reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
+    """The event that tells the stop reason."""
+    return {"type": "message_delta", "delta": {"stop_reason": reason, **fields}}
+
+
+def block(index: int, **content: Any) -> dict[str, Any]:
+    """The start of a block."""
+    return {"type": "content_block_start", "index": index, "content_block": content}
+
+
+def delta(index: int, **content: Any) -> dict[str, Any]:
+    """More of a block."""
+    return {"type": "content_block_delta", "index": index, "delta": content}
+
+
+def stop(index: int) -> dict[str, Any]:
+    """The end of a block."""
+    return {"type": "content_block_stop", "index": index}
+
+
+def raw(*events: dict[str, Any]) -> bytes:
+    """Events as bytes."""
+    return b"".join([f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events])
+
 
 STOPPED: Final = FakeResponse(
     body=(

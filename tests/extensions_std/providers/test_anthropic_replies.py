@@ -1,6 +1,5 @@
 """Events of the Anthropic API read as items, rule by rule: what the recorded vectors leave open."""
 
-import json
 from typing import Any, Final
 
 import pytest
@@ -15,36 +14,8 @@ from camshaft.kernel.messages import AssistantMessage, Block, TextBlock, Thinkin
 from camshaft.kernel.models import Model, Rates
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.stream import Ended, Started, StreamItem, TextDelta, Violation, begin, fold
+from tests.extensions_std.providers.anthropic_asking import PING, START, STOP, block, delta, end, raw, stop
 from tests.extensions_std.providers.asking import Asked, FakeHttp, FakeResponse, Wait, anthropic, ask
-
-START: Final = {"type": "message_start", "message": {"id": "m", "model": "claude-x", "usage": {"input_tokens": 3, "output_tokens": 1}}}
-STOP: Final = {"type": "message_stop"}
-PING: Final = b"event: ping\ndata: {}\n\n"
-
-
-def end(reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
-    """The event that tells the stop reason."""
-    return {"type": "message_delta", "delta": {"stop_reason": reason, **fields}}
-
-
-def block(index: int, **content: Any) -> dict[str, Any]:
-    """The start of a block."""
-    return {"type": "content_block_start", "index": index, "content_block": content}
-
-
-def delta(index: int, **content: Any) -> dict[str, Any]:
-    """More of a block."""
-    return {"type": "content_block_delta", "index": index, "delta": content}
-
-
-def stop(index: int) -> dict[str, Any]:
-    """The end of a block."""
-    return {"type": "content_block_stop", "index": index}
-
-
-def raw(*events: dict[str, Any]) -> bytes:
-    """Events as bytes."""
-    return b"".join([f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events])
 
 
 async def read(*events: dict[str, Any] | bytes) -> Asked:
