@@ -51,7 +51,7 @@ class Limits:
     continuations_max: int | None = None
     """Continuations extensions may ask for in one run (BND-35)."""
     hook_deadline_s: float | None = None
-    """Seconds an async handler may take; the clock stands still while it waits for a dialog."""
+    """Seconds an async handler or router may take; the clock stands still while it waits for a dialog."""
     strikes_max: int | None = 3
     """Failures in a row of one handler until its extension is quarantined."""
     extension_actions_max: int | None = 1_000

@@ -7,10 +7,11 @@ import pytest
 import trio
 
 from camshaft.actors.api import RouteRequest
+from camshaft.actors.host import Limits
 from camshaft.extensions_std.providers.scripted import assistant
 from camshaft.kernel.settings import RetrySettings, Settings
-from tests.actors.routing import SMALL, Asked, always, answers, routed, states, told
-from tests.actors.running import simulate
+from tests.actors.routing import SMALL, Asked, always, answers, registering, routed, scripted, states, told
+from tests.actors.running import opened, simulate
 
 RETRY = Settings(retry=RetrySettings(max_retries=2, base_delay_ms=1000), default_thinking_level="off")
 
@@ -148,6 +149,46 @@ def test_a_virtual_model_whose_extension_withdrew_it_is_not_registered() -> None
         raise AssertionError
 
     assert simulate(test) == [("pi-virtual", "auto/best", "error", "Virtual model auto/best is not registered.")]
+
+
+@pytest.mark.rule("VM-9", "ERR-6")
+def test_the_router_of_a_quarantined_extension_is_not_asked() -> None:
+    router = always("small")
+
+    def setup(api: Any) -> None:
+        registering(router)(api)
+        api.on("turn_start", lambda *_: 1 / 0)
+
+    async def test() -> Any:
+        script = [assistant("ok")] * 3
+        async with opened(script, setup, provider=scripted(), model="auto/best", limits=Limits(strikes_max=2)) as running:
+            await running.seat.prompt("one")
+            await running.seat.prompt("two")
+            return running.seat.quarantined, [each[2:] for each in answers(running)]
+        raise AssertionError
+
+    quarantined, seen = simulate(test)
+
+    text = 'Extension "<inline:x0>" is quarantined (2 failures in a row); reload the extensions to use it again.'
+    assert quarantined == ("<inline:x0>",)
+    assert seen == [("stop", None), ("error", text)]
+    assert len(router.requests) == 1
+
+
+@pytest.mark.rule("VM-17", "ERR-6")
+def test_a_router_has_the_time_that_the_host_gives_every_handler() -> None:
+    async def test() -> Any:
+        async with routed([], hanging, limits=Limits(hook_deadline_s=5)) as running:
+            begun = trio.current_time()
+            await running.seat.prompt("go")
+            return answers(running), trio.current_time() - begun
+        raise AssertionError
+
+    seen, taken_s = simulate(test)
+
+    text = "the handler was ended by force, because it did not end within 5 s"
+    assert seen == [("pi-virtual", "auto/best", "error", text)]
+    assert taken_s == pytest.approx(5)
 
 
 # -- aborted while it is routed ------------------------------------------------------------
