@@ -38,6 +38,8 @@ class Arguments:
     """Of the provider of the model; never stored (MOD-72)."""
     list_models: str | None = None
     """What to look for; empty: all."""
+    faux_script: str | None = None
+    """File of a scripted provider (FAUX-27)."""
     thinking: str | None = None
     """One of THINKING_LEVELS."""
     continue_: bool = False
@@ -152,6 +154,7 @@ _VALUES: Final[Mapping[str, str]] = {
     "--model": "model",
     "--api-key": "api_key",
     "--list-models": "list_models",
+    "--faux-script": "faux_script",
     "--thinking": "thinking",
     "--session": "session",
     "--session-id": "session_id",

@@ -22,6 +22,7 @@ OPTIONS = (
     (("--models",), "A,B", "models to start with and to cycle through: provider/*, ids or parts of them, each with :level or without"),
     (("--api-key",), "KEY", "key of the model's provider, for this process only; others see it in the list of processes"),
     (("--list-models",), "[SEARCH]", "list the models that can be used, or those that contain SEARCH, and exit"),
+    (("--faux-script",), "FILE", "a model that answers what this JSON file says, for tests: provider faux, no key"),
     (("--thinking",), "LEVEL", "off, minimal, low, medium, high, xhigh, max"),
     (("--continue", "-c"), None, "go on with the newest session of this folder"),
     (("--session",), "PATH|ID", "go on with this session: a path, an id, or the beginning of an id"),

@@ -39,6 +39,7 @@ from camshaft.actors.host import (
 from camshaft.extensions_std.frontends import sessions
 from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments, parse
 from camshaft.extensions_std.frontends.conversation import Job, StartupFailed
+from camshaft.extensions_std.frontends.faux_script import scripted_of, with_default, with_script
 from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, Prompt, prompts_of
 from camshaft.extensions_std.frontends.model_choice import Chosen, ModelNotFound, choose_model
 from camshaft.extensions_std.frontends.reports import report_loading
@@ -48,6 +49,7 @@ from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.models_json import LoadedProviders, ProviderSettings, load_all
 from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, ProcessKeys
 from camshaft.extensions_std.providers.registered import provider_builder
+from camshaft.extensions_std.providers.scripted import ScriptedProvider
 from camshaft.extensions_std.tools import ShellOptions, builtin_tools
 
 AGENT_DIR_VARIABLE: Final = "CAMSHAFT_DIR"
@@ -271,6 +273,8 @@ class Start:
     """The settings of that directory; `is_trusted` is decided as far as that goes without asking anybody."""
     keys: ProcessKeys = attrs.field(factory=ProcessKeys)
     """A reload keeps them."""
+    scripted: ScriptedProvider | None = None
+    """Of `--faux-script`; a reload keeps it, because it must not begin the script anew."""
     registers_providers: bool = False
     """Whether extensions do: then a model that is not known yet may be one of theirs, and is looked for when they serve it (SDK-6)."""
 
@@ -279,7 +283,7 @@ def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
     """The session, then trust in the directory it runs in (CLI-12).
 
     Where sessions are is read of a project before anybody decided whether it is trusted (SET-3).
-    Raises SessionNotFound, InvalidSetting, InvalidTrustStore.
+    Raises SessionNotFound, InvalidSetting, InvalidTrustStore, StartupFailed.
     """
     environment, agent_dir = world.environment, agent_dir_of(world.environment)
     found = settings_files(agent_dir, cwd, trusted=False)
@@ -290,7 +294,8 @@ def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
     trust = _resolver(arguments, environment, found.settings.default_project_trust)
     found.set_trusted(trust.resolve_unasked(chosen.cwd).trusted)
     limits_of(found.effective)
-    return Start(arguments=arguments, world=world, here=cwd, chosen=chosen, found=found)
+    scripted = scripted_of(arguments, environment, cwd)
+    return Start(arguments=arguments, world=world, here=cwd, chosen=chosen, found=found, scripted=scripted)
 
 
 def _home(environment: Mapping[str, str]) -> str:
@@ -304,7 +309,7 @@ def options_of(start: Start) -> OpenOptions:
         _warn(warning)
     agent_dir = agent_dir_of(world.environment)
     loaded, build = loaded_providers(start)
-    chosen_model = _chosen(start, loaded.providers)
+    chosen_model = with_default(_chosen(start, with_script(loaded.providers, start.scripted)), arguments, start.scripted)
     settings = found.settings
     shell = ShellOptions(shell_path=settings.shell_path, command_prefix=settings.shell_command_prefix)
     resources = discover(_places(start))
