@@ -9,6 +9,10 @@ Everything is real but two things: the model, which says what the script says, a
 `answers`. The session is in memory. What a test forgets to look at fails it by itself: an extension that did
 not load, a handler that failed, an answer of the script that was not asked for, a conversation that hangs. For
 finer work open a conversation yourself: `rehearse` uses the public faces only.
+
+This module is the one door for tests: whatever a script is made of is here too, and so are a world without chance
+(`scripted_world`), HTTP that a test writes down (`ScriptedHttp`), and models that speak over it (`wire_model`).
+`design/testing-an-agent.md` shows all of it at work.
 """
 
 import inspect
@@ -30,12 +34,99 @@ from camshaft.actors.host import (
     InlineExtension,
     Notified,
     OpenOptions,
+    Provider,
     Seat,
     WatchedUi,
+    World,
     open_kernel,
 )
-from camshaft.extensions_std.providers.scripted import RecordedRequest, ScriptedProvider, Step
+from camshaft.extensions_std.providers.scripted import (
+    Call,
+    Drop,
+    Fail,
+    Hang,
+    Malformed,
+    OpenGate,
+    RecordedRequest,
+    Respond,
+    ScriptedProvider,
+    ScriptState,
+    Sleep,
+    Step,
+    WaitGate,
+    assistant,
+    faux_model,
+    message_items,
+    text,
+    text_items,
+    thinking,
+    thinking_items,
+    tool_call,
+    tool_call_items,
+    when,
+)
+from camshaft.extensions_std.providers.scripted_file import ScriptFileError, load_script, script_of
+from camshaft.extensions_std.providers.scripted_http import (
+    Cut,
+    HttpAnswer,
+    Pause,
+    ScriptedHttp,
+    Silence,
+    json_answer,
+    split_at,
+    split_every,
+    with_pauses,
+)
+from camshaft.extensions_std.providers.scripted_wire import wire_stream
+from camshaft.extensions_std.testing_world import scripted_world, wire_model
 from camshaft.extensions_std.tools import builtin_tools
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Cut",
+    "Drop",
+    "Extension",
+    "Fail",
+    "Hang",
+    "HttpAnswer",
+    "LIMIT_S",
+    "Malformed",
+    "OpenGate",
+    "Pause",
+    "Played",
+    "RecordedRequest",
+    "Respond",
+    "Scene",
+    "ScriptFileError",
+    "ScriptState",
+    "ScriptedHttp",
+    "ScriptedProvider",
+    "Silence",
+    "Sleep",
+    "Step",
+    "WaitGate",
+    "assistant",
+    "faux_model",
+    "json_answer",
+    "load_script",
+    "message_items",
+    "rehearse",
+    "script_of",
+    "scripted_world",
+    "split_at",
+    "split_every",
+    "text",
+    "text_items",
+    "thinking",
+    "thinking_items",
+    "tool_call",
+    "tool_call_items",
+    "when",
+    "wire_model",
+    "wire_stream",
+    "with_pauses",
+]
 
 LIMIT_S: Final = 60.0
 """A conversation that takes longer hangs, most likely: then a test should fail, and not stand still."""
@@ -65,7 +156,7 @@ class Played:
     events: tuple[Event, ...]
     """Everything that subscribers heard, from the opening on."""
     requests: tuple[RecordedRequest, ...]
-    """What the model was asked."""
+    """What a scripted model was asked; of another one nothing is known here."""
 
 
 def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all optional
@@ -77,6 +168,8 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     allow_errors: bool = False,
     limit_s: float = LIMIT_S,
     jumping: bool = False,
+    model: Provider | None = None,
+    world: World | None = None,
     **options: Any,
 ) -> Played:
     """Plays one conversation: sends the prompts, one after the other, then plays the scene.
@@ -86,6 +179,9 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
 
     `jumping`: the clock jumps over every wait; for extensions that sleep, and that use neither files nor programs meanwhile.
 
+    `model`: the provider to ask instead of a plain scripted one, with a pace of its own or over the wire; a scripted one gets `script`
+    after what it has. `world`: the ports; `scripted_world()` leaves nothing to chance, the default is the real one.
+
     Raises AssertionError if an extension does not load or, unless `allow_errors`, does something wrong, and if the
     model or the people were asked for more or less than was written down, or it takes longer than `limit_s`.
     Raises TypeError for an argument that cannot be meant, such as one text where a list of them is expected.
@@ -93,21 +189,24 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     for name, given_list in (("prompts", prompts), ("answers", answers)):
         if isinstance(given_list, str):
             raise TypeError(f"{name} is {given_list!r}; expected a list: {name}=[{given_list!r}]")
-    model = ScriptedProvider(chunked=False)
-    model.set_responses(script)
+    asked = ScriptedProvider(chunked=False) if model is None else model
+    if isinstance(asked, ScriptedProvider):
+        asked.append_responses(script)
+    elif script:
+        raise TypeError(f"script is given beside the model {asked!r}, which is not scripted")
     person = None if answers is None else _Person(answers=list(answers))
     events: list[Event] = []
     given: dict[str, Any] = {"cwd": os.getcwd(), "builtin_tools": builtin_tools(), **options}
     opening = OpenOptions(
         **given,
-        providers=(model,),
+        providers=(asked,),
         extensions=tuple([_source(extension) for extension in extensions]),
         listeners=(events.append,) if person is None else (events.append, person.hear),
         ui=None if person is None else person.ui,
     )
 
     async def play() -> Played:
-        async with open_kernel() as kernel:
+        async with open_kernel(world=world) as kernel:
             seat = await kernel.open(opening)
             _require_none([f"{each.path}: {each.error}" + (f" ({each.place})" if each.place else "") for each in seat.load_errors])
             with trio.move_on_after(limit_s) as patience:
@@ -120,17 +219,18 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
                     await played_out
                 await seat.wait_idle()
             _require_none([f"the conversation did not end within {limit_s:g} s"] if patience.cancelled_caught else [])
-            return _played(seat, person, events, model)
+            return _played(seat, person, events, asked)
         raise AssertionError
 
     played: Played = trio.run(play, clock=trio.testing.MockClock(autojump_threshold=0) if jumping else None)
     _require_none([] if allow_errors else [_shown(error) for error in played.errors])
     _require_none([] if person is None else person.left())
-    model.assert_exhausted()
+    if isinstance(asked, ScriptedProvider):
+        asked.assert_exhausted()
     return played
 
 
-def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model: ScriptedProvider) -> Played:
+def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model: Provider) -> Played:
     said = [(each.role or "", _text(each)) for each in seat.context_messages if each.role != "system"]
     return Played(
         said=tuple(said),
@@ -139,7 +239,7 @@ def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model
         asked=() if person is None else tuple(person.asked),
         errors=seat.errors,
         events=tuple(events),
-        requests=tuple(model.requests),
+        requests=tuple(model.requests) if isinstance(model, ScriptedProvider) else (),
     )
 
 

@@ -105,7 +105,7 @@ def anthropic_stream(message: AssistantMessage) -> bytes:
     """Of `anthropic-messages`: a redacted thinking block has its signature as data."""
     usage = message.usage
     counts = {"input_tokens": usage.input, "cache_read_input_tokens": usage.cache_read, "cache_creation_input_tokens": usage.cache_write}
-    start = {
+    start: dict[str, Any] = {
         "id": message.response_id or "msg_1",
         "type": "message",
         "role": "assistant",

@@ -54,5 +54,3 @@ async def test_a_script_that_hangs_is_interrupted(where: Place) -> None:
         code = await command.interrupted()
 
     assert code == 130
-    answers = [each["message"] for each in command.records if each["type"] == "message_end" and each["message"]["role"] == "assistant"]
-    assert [(answer["stopReason"], answer["content"]) for answer in answers] == [("aborted", [{"type": "text", "text": "half"}])]
