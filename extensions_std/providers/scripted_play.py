@@ -64,6 +64,9 @@ EVENT_TYPES: Final[Mapping[type[object], str]] = {
 
 RENAMED: Final[Mapping[str, str]] = {"index": "contentIndex", "stopReason": "reason"}
 
+BEGINNINGS: Final = ("arguments", "text", "thinking")
+"""With what a block may begin; left out where it begins empty."""
+
 
 class RequestAborted(Exception):
     """The request was aborted while a step waited or emitted. A step lets it pass."""
@@ -174,7 +177,11 @@ def event_of(item: object) -> FrozenDict:
         name = EVENT_TYPES[kind]
     else:
         return FrozenDict({"type": "malformed", "value": kind.__name__})
+<<<<<<< HEAD
     fields = {RENAMED.get(field, field): value for field, value in encode(item).items() if (field, value) != ("text", "")}
+=======
+    fields = {RENAMED.get(field, field): value for field, value in encode(item).items() if value or field not in BEGINNINGS}
+>>>>>>> 696a485 (Leave out what a scripted event has by default)
     event: FrozenDict = freeze({"type": name, **fields})
     return event
 

@@ -112,7 +112,7 @@ def _same_id(id: str, _source: AssistantMessage) -> str:
 
 def _options_json(options: RequestOptions) -> dict[str, Any]:
     """Options that were given, under their names of STR-3."""
-    given = attrs.asdict(options, recurse=False, filter=lambda field, value: field.name != "headers" and value not in (None, EMPTY))
+    given = attrs.asdict(options, recurse=False, filter=lambda field, value: field.name != "headers" and value != field.default)
     return {re.sub("_(.)", lambda found: found[1].upper(), name): value for name, value in given.items()}
 
 

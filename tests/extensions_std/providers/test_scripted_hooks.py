@@ -82,7 +82,7 @@ async def test_every_item_of_a_message_is_an_event_by_the_name_of_the_normalised
         {"type": "text_start", "contentIndex": 0},
         {"type": "text_delta", "contentIndex": 0, "delta": "ab"},
         {"type": "text_end", "contentIndex": 0},
-        {"type": "toolcall_start", "contentIndex": 1, "id": "c", "name": "read", "arguments": {}},
+        {"type": "toolcall_start", "contentIndex": 1, "id": "c", "name": "read"},
         {"type": "toolcall_delta", "contentIndex": 1, "delta": '{"path":"a"}'},
         {"type": "toolcall_end", "contentIndex": 1, "toolCall": call},
         {"type": "done", "reason": "toolUse"},
