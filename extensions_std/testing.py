@@ -17,7 +17,7 @@ This module is the one door for tests: whatever a script is made of is here too,
 
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -131,6 +131,9 @@ __all__ = [
 LIMIT_S: Final = 60.0
 """A conversation that takes longer hangs, most likely: then a test should fail, and not stand still."""
 
+JUMPING_LIMIT_S: Final = 7 * 24 * 3600.0
+"""The same on a clock that jumps: there a week of waiting takes no time, and what hangs is over at once."""
+
 Extension = Callable[[Any], Any] | str | Path
 """A `setup` function, or the path of a file or folder that has one."""
 Scene = Callable[[Seat], Awaitable[Any]]
@@ -166,7 +169,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     answers: Sequence[Answer] | None = None,
     scene: Scene | None = None,
     allow_errors: bool = False,
-    limit_s: float = LIMIT_S,
+    limit_s: float | None = None,
     jumping: bool = False,
     model: Provider | None = None,
     world: World | None = None,
@@ -183,33 +186,22 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     after what it has. `world`: the ports; `scripted_world()` leaves nothing to chance, the default is the real one.
 
     Raises AssertionError if an extension does not load or, unless `allow_errors`, does something wrong, and if the
-    model or the people were asked for more or less than was written down, or it takes longer than `limit_s`.
+    model or the people were asked for more or less than was written down, or it takes longer than `limit_s` (default:
+    LIMIT_S; JUMPING_LIMIT_S where the clock jumps).
     Raises TypeError for an argument that cannot be meant, such as one text where a list of them is expected.
     """
-    for name, given_list in (("prompts", prompts), ("answers", answers)):
-        if isinstance(given_list, str):
-            raise TypeError(f"{name} is {given_list!r}; expected a list: {name}=[{given_list!r}]")
-    asked = ScriptedProvider(chunked=False) if model is None else model
-    if isinstance(asked, ScriptedProvider):
-        asked.append_responses(script)
-    elif script:
-        raise TypeError(f"script is given beside the model {asked!r}, which is not scripted")
+    _require_lists({"prompts": prompts, "answers": answers})
+    asked = _asked(model, script)
+    patience_s = limit_s if limit_s is not None else JUMPING_LIMIT_S if jumping else LIMIT_S
     person = None if answers is None else _Person(answers=list(answers))
     events: list[Event] = []
-    given: dict[str, Any] = {"cwd": os.getcwd(), "builtin_tools": builtin_tools(), **options}
-    opening = OpenOptions(
-        **given,
-        providers=(asked,),
-        extensions=tuple([_source(extension) for extension in extensions]),
-        listeners=(events.append,) if person is None else (events.append, person.hear),
-        ui=None if person is None else person.ui,
-    )
+    opening = _opening(asked, extensions, options, events, person)
 
     async def play() -> Played:
         async with open_kernel(world=world) as kernel:
             seat = await kernel.open(opening)
             _require_none([f"{each.path}: {each.error}" + (f" ({each.place})" if each.place else "") for each in seat.load_errors])
-            with trio.move_on_after(limit_s) as patience:
+            with trio.move_on_after(patience_s) as patience:
                 for prompt in prompts:
                     await seat.prompt(prompt)
                 if scene is not None:
@@ -218,7 +210,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
                         raise TypeError(f"scene returned {played_out!r}; expected a function that begins with `async def`")
                     await played_out
                 await seat.wait_idle()
-            _require_none([f"the conversation did not end within {limit_s:g} s"] if patience.cancelled_caught else [])
+            _require_none([f"the conversation did not end within {patience_s:g} s"] if patience.cancelled_caught else [])
             return _played(seat, person, events, asked)
         raise AssertionError
 
@@ -228,6 +220,36 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     if isinstance(asked, ScriptedProvider):
         asked.assert_exhausted()
     return played
+
+
+def _opening(
+    asked: Provider, extensions: Sequence[Extension], options: Mapping[str, Any], events: list[Event], person: "_Person | None"
+) -> OpenOptions:
+    given: dict[str, Any] = {"cwd": os.getcwd(), "builtin_tools": builtin_tools(), **options}
+    return OpenOptions(
+        **given,
+        providers=(asked,),
+        extensions=tuple([_source(extension) for extension in extensions]),
+        listeners=(events.append,) if person is None else (events.append, person.hear),
+        ui=None if person is None else person.ui,
+    )
+
+
+def _require_lists(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise TypeError(f"{name} is {value!r}; expected a list: {name}=[{value!r}]")
+
+
+def _asked(model: Provider | None, script: Sequence[Step]) -> Provider:
+    """The model of a conversation, with its script."""
+    if model is not None and not isinstance(model, ScriptedProvider):
+        if script:
+            raise TypeError(f"script is given beside the model {model!r}, which is not scripted")
+        return model
+    scripted = model or ScriptedProvider(chunked=False)
+    scripted.append_responses(script)
+    return scripted
 
 
 def _played(seat: Seat, person: "_Person | None", events: Sequence[Event], model: Provider) -> Played:

@@ -128,7 +128,7 @@ def test_errors_can_be_what_is_tested() -> None:
         (asking, {"prompts": ["/ask"], "answers": ["a"]}, "no answer was written down for the confirm 'Sure?' of <inline:"),
         (asking, {"prompts": ["/ask"], "answers": ["a", "b", None, None]}, "answer 'b' does not fit the confirm 'Sure?' of <inline:"),
         (nothing, {"answers": ["a"]}, "the answer 'a' was not asked for"),
-        (nothing, {"scene": lambda seat: seat.prompt("hi"), "script": [[Hang()]], "jumping": True}, "did not end within 60 s"),
+        (nothing, {"scene": lambda seat: seat.prompt("hi"), "script": [[Hang()]], "jumping": True}, "did not end within 604800 s"),
     ],
     ids=["not loaded", "handler failed", "script left", "script too short", "answer missing", "answer unfit", "answer left", "hang"],
 )
