@@ -171,7 +171,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     allow_errors: bool = False,
     limit_s: float | None = None,
     jumping: bool = False,
-    model: Provider | None = None,
+    provider: Provider | None = None,
     world: World | None = None,
     **options: Any,
 ) -> Played:
@@ -182,7 +182,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
 
     `jumping`: the clock jumps over every wait; for extensions that sleep, and that use neither files nor programs meanwhile.
 
-    `model`: the provider to ask instead of a plain scripted one, with a pace of its own or over the wire; a scripted one gets `script`
+    `provider`: whom to ask instead of a plain scripted model, with a pace of its own or over the wire; a scripted one gets `script`
     after what it has. `world`: the ports; `scripted_world()` leaves nothing to chance, the default is the real one.
 
     Raises AssertionError if an extension does not load or, unless `allow_errors`, does something wrong, and if the
@@ -191,7 +191,7 @@ def rehearse(  # noqa: PLR0913  # what a conversation has, all by name and all o
     Raises TypeError for an argument that cannot be meant, such as one text where a list of them is expected.
     """
     _require_lists({"prompts": prompts, "answers": answers})
-    asked = _asked(model, script)
+    asked = _asked(provider, script)
     patience_s = limit_s if limit_s is not None else JUMPING_LIMIT_S if jumping else LIMIT_S
     person = None if answers is None else _Person(answers=list(answers))
     events: list[Event] = []
@@ -241,13 +241,13 @@ def _require_lists(given: Mapping[str, object]) -> None:
             raise TypeError(f"{name} is {value!r}; expected a list: {name}=[{value!r}]")
 
 
-def _asked(model: Provider | None, script: Sequence[Step]) -> Provider:
+def _asked(provider: Provider | None, script: Sequence[Step]) -> Provider:
     """The model of a conversation, with its script."""
-    if model is not None and not isinstance(model, ScriptedProvider):
+    if provider is not None and not isinstance(provider, ScriptedProvider):
         if script:
-            raise TypeError(f"script is given beside the model {model!r}, which is not scripted")
-        return model
-    scripted = model or ScriptedProvider(chunked=False)
+            raise TypeError(f"script is given beside the provider {provider!r}, which is not scripted")
+        return provider
+    scripted = provider or ScriptedProvider(chunked=False)
     scripted.append_responses(script)
     return scripted
 

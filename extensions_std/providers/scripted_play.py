@@ -127,10 +127,13 @@ class Play:
 
     async def wait_for(self, gate: trio.Event) -> None:
         """Waits for a gate or the abort, whichever comes first. Raises RequestAborted."""
+        # A cancel leaves the nursery in a group, which nobody above takes for one.
+        before, self.outcome = self.outcome, "cancelled"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_after, self.signal.wait, nursery.cancel_scope)
             await gate.wait()
             nursery.cancel_scope.cancel()
+        self.outcome = before
         self._check()
 
     def _check(self) -> None:
@@ -177,11 +180,7 @@ def event_of(item: object) -> FrozenDict:
         name = EVENT_TYPES[kind]
     else:
         return FrozenDict({"type": "malformed", "value": kind.__name__})
-<<<<<<< HEAD
-    fields = {RENAMED.get(field, field): value for field, value in encode(item).items() if (field, value) != ("text", "")}
-=======
     fields = {RENAMED.get(field, field): value for field, value in encode(item).items() if value or field not in BEGINNINGS}
->>>>>>> 696a485 (Leave out what a scripted event has by default)
     event: FrozenDict = freeze({"type": name, **fields})
     return event
 

@@ -50,7 +50,7 @@ def _told(event: Any) -> Any:
 def _played(seed: int) -> Played:
     model = ScriptedProvider(seed=seed, tokens_per_second=20)
     script = [assistant([text("Let me look into it. " * 5), tool_call("look", {"where": "the cellar"})]), assistant("Nothing there. " * 9)]
-    return rehearse(asking, model=model, world=scripted_world(), script=script, prompts=["Look."], jumping=True, cwd="/")
+    return rehearse(asking, provider=model, world=scripted_world(), script=script, prompts=["Look."], jumping=True, cwd="/")
 
 
 @pytest.mark.rule("FAUX-20")
@@ -103,7 +103,7 @@ def test_a_conversation_over_the_wire() -> None:
     streams = [wire_stream("openai-completions", message) for message in (call, assistant("Nothing."))]
     http = ScriptedHttp([HttpAnswer(body=split_every(stream, 5)) for stream in streams])
 
-    played = rehearse(asking, model=wire_model("openai-completions", http), prompts=["Look."], jumping=True, cwd="/")
+    played = rehearse(asking, provider=wire_model("openai-completions", http), prompts=["Look."], jumping=True, cwd="/")
 
     assert [said for _role, said in played.said] == ["Look.", "Looking.", "nothing in the attic", "Nothing."]
     assert [message["role"] for message in json.loads(http.requests[1].body)["messages"]] == ["system", "user", "assistant", "tool"]
@@ -113,15 +113,15 @@ def test_a_conversation_over_the_wire() -> None:
 def test_without_a_script_the_wire_is_dead_and_no_request_leaves_the_process() -> None:
     world = scripted_world()
 
-    played = rehearse(model=wire_model("openai-completions", world.http), world=world, prompts=["Hi."], jumping=True, cwd="/")
+    played = rehearse(provider=wire_model("openai-completions", world.http), world=world, prompts=["Hi."], jumping=True, cwd="/")
 
     answers = [event.message for event in played.events if isinstance(event, MessageEnd) and isinstance(event.message, AssistantMessage)]
     assert {(answer.error_message or "").partition(" (")[0] for answer in answers} == {"Connection error.: no scripted HTTP answer is left"}
 
 
 def test_script_and_wire_exclude_each_other() -> None:
-    with pytest.raises(TypeError, match="script is given beside the model"):
-        rehearse(model=wire_model("openai-completions", ScriptedHttp()), script=[assistant("x")])
+    with pytest.raises(TypeError, match="script is given beside the provider"):
+        rehearse(provider=wire_model("openai-completions", ScriptedHttp()), script=[assistant("x")])
 
 
 def test_an_api_that_nobody_speaks_is_refused() -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.extensions_std.test_writing_an_extension import BLOCK, Reader, play
+from tests.extensions_std.reading import BLOCK, Reader, play
 from tests.house.sources import text
 
 PAGE: Final = text("design/virtual-models.md")
