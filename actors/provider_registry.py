@@ -128,11 +128,12 @@ class ProviderRegistry:
             self._refresh()
 
     async def refresh(self, *, allow_network: bool = True, force: bool = False) -> RefreshResult:
-        """Asks every provider that can be for its models now (MOD-42)."""
+        """Asks every provider that can be for its models now (MOD-42); what is served is put together anew, for a login may change it."""
         served = [*self._base_served(), *[each for name, each in self._objects.items() if name not in {base.name for base in self._base}]]
         found = [_object_refreshable(each) for each in served if callable(getattr(each, "refresh_models", None))]
         found += [self._config_refreshable(name, config) for name, config in self._configs.items() if config.refresh_models is not None]
         result = await self._refreshes.run(found, allow_network=allow_network, force=force)
+        self._refresh()
         self._stale = {**{name: why for name, why in self._stale.items() if name not in {each.name for each in found}}, **result.errors}
         return result
 

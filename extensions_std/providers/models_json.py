@@ -16,6 +16,7 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.api import EMPTY, FrozenDict, Model, Rates, Tier, World, freeze
+from camshaft.actors.host import OAuthPort
 from camshaft.extensions_std.providers.auth_store import AUTH_FILE, AuthStore
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import shell
@@ -80,6 +81,18 @@ class LoadedProviders:
     """`modelOverrides` by provider id."""
     faults: tuple[str, ...] = ()
     """What is wrong with the files (MOD-41)."""
+
+    async def store_key(self, provider: str, key: str, env: Mapping[str, str] | None = None) -> None:
+        """Stores a key, or a template of one, in `auth.json`; requests use it at once. Raises ProviderFailed."""
+        await self.ring.store.put(provider, {"type": "api_key", "key": key, **({"env": dict(env)} if env else {})})
+
+    async def log_in(self, oauth: OAuthPort, interaction: object) -> None:
+        """Asks an extension's login for a credential, with `interaction` to talk to the person, and stores it. Raises ProviderFailed."""
+        await self.ring.store.put(oauth.provider, await oauth.login(interaction))
+
+    async def log_out(self, provider: str) -> bool:
+        """Removes what is stored for a provider; whether there was anything. Raises ProviderFailed."""
+        return await self.ring.store.remove(provider)
 
     def overridden(self, provider: str, models: Sequence[Model]) -> tuple[Model, ...]:
         """Models that an extension brings, as `modelOverrides` changes them (MOD-53)."""

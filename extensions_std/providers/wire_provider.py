@@ -49,7 +49,7 @@ from camshaft.actors.api import (
     freeze,
     loads,
 )
-from camshaft.actors.host import AuthStatus
+from camshaft.actors.host import AuthStatus, ProviderFailed
 from camshaft.extensions_std.providers.constrained import ConstraintRefused
 from camshaft.extensions_std.providers.conversations import Conversations
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved, joined, merged_headers, own_headers, secrets_of
@@ -144,7 +144,7 @@ class WireProvider:
             refusal = await self._sent(exchange, talk)
             if refusal is not None and (other := self._other_form(exchange, refusal, talk)) is not None:
                 refusal = await self._sent(other, talk)
-        except (AuthUnresolved, ConstraintRefused, _BadPayload) as error:
+        except (AuthUnresolved, ProviderFailed, ConstraintRefused, _BadPayload) as error:
             talk.ended = Ended("error", talk.told(str(error)))
             return
         if refusal is not None:

@@ -1,5 +1,7 @@
 """Providers that extensions register by a config, served by the adapters of this package."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -8,14 +10,16 @@ import trio
 
 from camshaft.actors.api import World
 from camshaft.actors.config_provider import configured_provider
-from camshaft.actors.host import BuildRequest, ProviderConfig
+from camshaft.actors.host import AuthStatus, BuildRequest, OAuthConfig, OAuthPort, ProviderConfig, ProviderFailed
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
+from camshaft.extensions_std.providers.models_json import LoadedProviders, load_all
 from camshaft.extensions_std.providers.registered import provider_builder
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
 from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict
 from tests.actors.running import virtual_world
+from tests.extensions_std.providers.asking import ask
 
 KNOWN = Model(id="m", provider="acme", api="openai-completions", base_url="http://known/v1")
 
@@ -83,3 +87,134 @@ def test_an_api_that_is_not_ours_has_no_adapter() -> None:
     asked = BuildRequest(name="acme", config=ProviderConfig(), models=(attrs.evolve(KNOWN, api="other"),), base=None)
 
     assert provider_builder(world())(asked) is None
+
+
+# -- with the files of the user --------------------------------------------------------------
+
+
+def loaded_from(folder: Path, models: object, **stored: Any) -> LoadedProviders:
+    (folder / "models.json").write_text(json.dumps({"providers": models}), encoding="utf-8")
+    (folder / "auth.json").write_text(json.dumps(stored), encoding="utf-8")
+    return load_all(folder, {}, world())
+
+
+def over(loaded: LoadedProviders, config: ProviderConfig) -> Any:
+    base = next((each for each in loaded.providers if each.name == "acme"), None)
+    return configured_provider("acme", config, base, provider_builder(world(), None, loaded))
+
+
+ACME = {
+    "baseUrl": "http://file/v1",
+    "api": "openai-completions",
+    "apiKey": "file-key",
+    "headers": {"X-Team": "red"},
+    "models": [{"id": "m"}],
+}
+
+
+@pytest.mark.rule("MOD-53", "MOD-72", "PRV-11")
+def test_a_config_lies_over_the_file_and_the_overrides_of_the_file_over_both(tmp_path: Path) -> None:
+    entry = {**ACME, "modelOverrides": {"n": {"contextWindow": 5}}}
+    loaded = loaded_from(tmp_path, {"acme": entry})
+
+    made = over(loaded, ProviderConfig(models=({"id": "n"}, {"id": "o"}), headers=FrozenDict({"x-team": "blue"})))
+    auth = trio.run(made.resolve, made.models[0])
+
+    assert [(model.id, model.context_window, model.base_url) for model in made.models] == [
+        ("n", 5, "http://file/v1"),
+        ("o", 128_000, "http://file/v1"),
+    ]
+    assert (auth.api_key, auth.headers) == ("file-key", {"x-team": "blue"})
+    assert trio.run(over(loaded, ProviderConfig(api_key="own-key")).resolve, KNOWN).api_key == "own-key"
+
+
+@pytest.mark.rule("MOD-72", "PRV-14")
+def test_a_stored_key_comes_before_that_of_a_config(tmp_path: Path) -> None:
+    loaded = loaded_from(tmp_path, {}, acme={"type": "api_key", "key": "stored-key"})
+
+    made = over(loaded, ProviderConfig(api_key="$NONE", base_url="http://x", models=({"id": "m", "api": "openai-completions"},)))
+
+    assert made.configured()
+    assert trio.run(made.resolve, made.models[0]).api_key == "stored-key"
+
+
+def _login(**fields: Any) -> OAuthConfig:
+    async def login(interaction: Any) -> dict[str, Any]:
+        return {"access": await interaction("code?"), "refresh": "r", "expires": 4_000_000_000_000}
+
+    known: dict[str, Any] = {"refresh_token": login, "get_api_key": lambda credential: f"key of {credential['access']}", **fields}
+    return OAuthConfig(name="Acme", login=login, **known)
+
+
+@pytest.mark.rule("PRV-10", "PRV-13", "MOD-53", "MOD-70", "MOD-73")
+def test_a_login_of_an_extension_is_stored_used_and_removed(tmp_path: Path) -> None:
+    loaded = loaded_from(tmp_path, {})
+
+    def with_more(models: Any, credential: Any) -> list[Model]:
+        return [attrs.evolve(each, name=f"{each.id} of {credential['access']}") for each in models]
+
+    config = ProviderConfig(base_url="http://x", models=({"id": "m", "api": "openai-completions"},), oauth=_login(modify_models=with_more))
+
+    async def act() -> None:
+        before = over(loaded, config)
+        assert (before.configured(), before.models[0].name) == (False, "")
+
+        async def interaction(question: str) -> str:
+            return f"answer to {question}"
+
+        assert config.oauth is not None
+        await loaded.log_in(OAuthPort("acme", config.oauth), interaction)
+        made = over(loaded, config)
+        assert made.auth_status() == AuthStatus(configured=True, source="stored", label="Acme", is_oauth=True)
+        assert (await made.resolve(made.models[0])).api_key == "key of answer to code?"
+        assert made.models[0].name == "m of answer to code?"
+        assert (await made.credential())["type"] == "oauth"
+        assert await loaded.log_out("acme")
+        assert not over(loaded, config).configured()
+
+    trio.run(act)
+
+
+@pytest.mark.rule("MOD-80", "MOD-73")
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"get_api_key": lambda _: None}, "OAuth auth failed for acme: get_api_key gave no text"),
+        ({"get_api_key": lambda _: 1 / 0}, "OAuth auth failed for acme: division by zero"),
+    ],
+)
+def test_a_login_that_gives_no_key_fails_the_request_with_its_code(tmp_path: Path, fields: dict[str, Any], why: str) -> None:
+    loaded = loaded_from(tmp_path, {}, acme={"type": "oauth", "access": "a", "refresh": "r", "expires": 4_000_000_000_000})
+    made = over(loaded, ProviderConfig(base_url="http://x", models=({"id": "m", "api": "openai-completions"},), oauth=_login(**fields)))
+
+    with pytest.raises(ProviderFailed) as failed:
+        trio.run(made.resolve, made.models[0])
+
+    assert (failed.value.code, str(failed.value)) == ("oauth", why)
+
+
+async def test_a_request_whose_login_fails_ends_with_an_error(tmp_path: Path) -> None:
+    loaded = loaded_from(tmp_path, {}, acme={"type": "oauth", "access": "a", "refresh": "r", "expires": 4_000_000_000_000})
+    config = ProviderConfig(
+        base_url="http://x", models=({"id": "m", "api": "openai-completions"},), oauth=_login(get_api_key=lambda _: None)
+    )
+
+    asked = await ask(over(loaded, config))
+
+    assert asked.message is not None
+    assert (asked.message.stop_reason, asked.message.error_message) == ("error", "OAuth auth failed for acme: get_api_key gave no text")
+
+
+@pytest.mark.rule("MOD-71")
+def test_a_key_is_stored_and_removed_and_requests_follow_at_once(tmp_path: Path) -> None:
+    loaded = loaded_from(tmp_path, {"acme": ACME})
+    provider = next(each for each in loaded.providers if each.name == "acme")
+
+    async def act() -> list[str | None]:
+        keys = [(await provider.resolve(provider.models[0])).api_key]
+        await loaded.store_key("acme", "$K", {"K": "stored"})
+        keys.append((await provider.resolve(provider.models[0])).api_key)
+        await loaded.log_out("acme")
+        return [*keys, (await provider.resolve(provider.models[0])).api_key]
+
+    assert trio.run(act) == ["file-key", "stored", "file-key"]
