@@ -1,4 +1,4 @@
-"""The one order in which everybody hears what happened: listeners and lossless followers.
+"""The one order in which everybody hears what happened: listeners, lossless followers, watches.
 
 Why this is harder than it looks. A listener is called inside `publish` and may post, which
 publishes again. The outer post is complete by then; the inner one is true for the listener's
@@ -12,9 +12,9 @@ closed with an error after `STALL_S`. A listener that raises is reported once an
 
 import inspect
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Protocol
 
 import attrs
 import trio
@@ -22,7 +22,18 @@ import trio
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.places import located
-from camshaft.kernel.events import DiagnosticEvent, Event
+from camshaft.kernel.events import (
+    AgentSettled,
+    DiagnosticEvent,
+    Event,
+    MessageEnd,
+    MessageUpdate,
+    SessionReplaced,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+)
+from camshaft.kernel.stream import Partial
 
 FOLLOWER_EVENTS_MAX: Final = 256
 """Events a lossless follower may be behind before the run waits for it at its next step."""
@@ -95,14 +106,62 @@ class Follower:
         self._changed.set()
 
 
+class Watching(Protocol):
+    """Whoever takes events without ever slowing the run."""
+
+    def put(self, event: Event) -> None:
+        """Takes an event; never waits."""
+        ...
+
+    def close(self) -> None:
+        """No event follows."""
+        ...
+
+
+@attrs.define(eq=False)
+class Ongoing:
+    """What events have begun and not ended: what a frontend that comes later would otherwise never learn."""
+
+    partial: Partial | None = None
+    """The answer that streams in."""
+    calls: dict[str, ToolExecutionStart] = attrs.field(factory=dict)
+    """The tool calls that run, by id, in order of their beginning."""
+    updates: dict[str, ToolExecutionUpdate] = attrs.field(factory=dict)
+    """The last update of each."""
+
+    def fold(self, event: Event) -> None:
+        """What an event changes; of updates of the answer the stream takes note itself."""
+        match event:
+            case MessageEnd():
+                self.partial = None
+            case ToolExecutionStart():
+                self.calls[event.tool_call_id] = event
+            case ToolExecutionUpdate():
+                self.updates[event.tool_call_id] = event
+            case ToolExecutionEnd():
+                self.calls.pop(event.tool_call_id, None)
+                self.updates.pop(event.tool_call_id, None)
+            case AgentSettled() | SessionReplaced():
+                self.partial = None
+                self.calls.clear()
+                self.updates.clear()
+
+
 @attrs.define(eq=False)
 class EventStream:
     """One per conversation; survives the replacement of its session."""
+
+    id: str = ""
+    """Of this stream among those of all processes; drawn when the first watch needs it."""
+    count: int = 0
+    """Events told so far."""
+    ongoing: Ongoing = attrs.field(factory=Ongoing)
 
     diagnostics: deque[DiagnosticEvent] = attrs.field(factory=lambda: deque(maxlen=DIAGNOSTICS_KEPT_MAX))
     """The last ones told, also if nobody listened."""
     _listeners: dict[int, Listener] = attrs.field(factory=dict)
     _followers: list[Follower] = attrs.field(factory=list)
+    _watches: list[Watching] = attrs.field(factory=list)
     _queue: deque[Event] = attrs.field(factory=deque)
     _draining: bool = False
     _failed: set[int] = attrs.field(factory=set)
@@ -147,6 +206,16 @@ class EventStream:
             self._followers = [each for each in self._followers if each is not follower]
             follower.close()
 
+    @contextmanager
+    def watched_by(self, watch: Watching) -> Iterator[None]:
+        """Gives `watch` every event told from now on, inside the block."""
+        self._watches.append(watch)
+        try:
+            yield
+        finally:
+            self._watches = [each for each in self._watches if each is not watch]
+            watch.close()
+
     @property
     def is_full(self) -> bool:
         """Whether a follower is so far behind that the run should wait for it."""
@@ -167,10 +236,17 @@ class EventStream:
         """Ends every follower."""
         for follower in self._followers:
             follower.close()
-        self._followers = []
+        for watch in self._watches:
+            watch.close()
+        self._followers, self._watches = [], []
         self._listeners = {}
 
     def _tell(self, event: Event) -> None:
+        self.count += 1
+        if type(event) is MessageUpdate:  # by far the most frequent one
+            self.ongoing.partial = event.partial
+        elif type(event) in _BEGIN_OR_END:
+            self.ongoing.fold(event)
         if isinstance(event, DiagnosticEvent):
             self.diagnostics.append(event)
         for key, listener in self._listeners.items():
@@ -181,3 +257,9 @@ class EventStream:
                 self._queue.append(DiagnosticEvent(source="listener", message=f"a listener failed on {event.type}: {what}"))
         for follower in self._followers:
             follower.put(event)
+        for watch in self._watches:
+            watch.put(event)
+
+
+_BEGIN_OR_END: Final = frozenset({MessageEnd, ToolExecutionStart, ToolExecutionUpdate, ToolExecutionEnd, AgentSettled, SessionReplaced})
+"""The events that `Ongoing.fold` knows."""

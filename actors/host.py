@@ -139,6 +139,7 @@ from camshaft.actors.trust import (
 from camshaft.actors.ui_port import PlainTheme, ScreenPort, ThemeChange, UiPort, WatchedUi
 from camshaft.actors.user_bash import UserBashFailed
 from camshaft.actors.watchdog import Watchdog
+from camshaft.actors.watching import Cursor, Gap, Moment, OpenCall, QueuedTexts, Snapshot, Waiting, Watch
 from camshaft.actors.world import World, real_world
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.cache_economics import WarmingForecast
@@ -196,6 +197,14 @@ from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
 
 __all__ = [
+    "Cursor",
+    "Gap",
+    "Moment",
+    "OpenCall",
+    "QueuedTexts",
+    "Snapshot",
+    "Waiting",
+    "Watch",
     "BashExecutionUpdate",
     "Catalogue",
     "Child",

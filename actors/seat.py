@@ -12,9 +12,9 @@ SelfWait. What is left if the process dies here: an accepted prompt is an `input
 Longer than 400 lines: it is the whole face of a conversation, most of it one line a method.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from typing import Any, Final, Literal
 
 import attrs
 import trio
@@ -52,6 +52,7 @@ from camshaft.actors.signal import AbortSignal
 from camshaft.actors.surface import ExtensionSurface, surface_of
 from camshaft.actors.tree_moves import Wish
 from camshaft.actors.virtual_models import limiting_model
+from camshaft.actors.watching import Cursor, Watch
 from camshaft.actors.world import World
 from camshaft.kernel import session_events
 from camshaft.kernel.branch_summaries import NavigationResult
@@ -78,6 +79,8 @@ from camshaft.kernel.prompt import PromptOptions, prompt_text
 from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import Activity, SessionState
 from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
+
+CLOSED_TEXT: Final = "the conversation was closed; open the session again"
 
 
 class SeatClosed(CamshaftError):
@@ -378,6 +381,23 @@ class Seat:
     def follow(self) -> AbstractAsyncContextManager[Follower]:
         """A lossless async iterator over events; one that falls behind slows the run."""
         return self._parts.stream.follow()
+
+    @contextmanager
+    def watch(self, after: Cursor | None = None) -> Iterator[Watch]:
+        """For a frontend: a snapshot of everything, and an async iterator of what happens from that moment on.
+
+        With a cursor of an earlier watch, also of another process, the snapshot has the entries since then instead of all.
+        It never slows a run: a slow frontend gets deltas joined, and in the worst case a gap with a new snapshot.
+        Raises SeatClosed.
+        """
+        if self._closed:
+            raise SeatClosed(CLOSED_TEXT)
+        stream = self._parts.stream
+        stream.id = stream.id or self.world.ids.token()
+        watch = Watch(lambda: self._parts, stream)
+        with stream.watched_by(watch):
+            watch.go_on(after)
+            yield watch
 
     # -- prompts -------------------------------------------------------------------------
 
@@ -776,7 +796,7 @@ class Seat:
     def require_open(self) -> None:
         """Raises SeatClosed after a close, CommandRefused between two sessions."""
         if self._closed:
-            raise SeatClosed("the conversation was closed; open the session again")
+            raise SeatClosed(CLOSED_TEXT)
         if self.replacement.change.is_under_way:
             raise CommandRefused(REPLACING_TEXT)
 
