@@ -51,6 +51,8 @@ class Receipt:
     entry_id: str | None = None
     """Id its entry has, or will have when it is delivered."""
     run_id: str | None = None
+    is_repeated: bool = False
+    """The command was given before: this is what became of it then, and nothing was done now."""
     _flight: Flight | None = attrs.field(default=None, repr=False)
 
     async def wait(self) -> None:

@@ -70,7 +70,7 @@ from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surr
 from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
-from camshaft.actors.prompts import BUSY_TEXT, PromptRefused
+from camshaft.actors.prompts import BUSY_TEXT, Position, PositionMoved, PromptRefused
 from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderFailed, RequestAuth
 from camshaft.actors.providers import DeferringProvider, Provider, catalogue_of
 from camshaft.actors.registrations import Completion
@@ -198,6 +198,8 @@ from camshaft.kernel.templates import PromptTemplate
 
 __all__ = [
     "Cursor",
+    "Position",
+    "PositionMoved",
     "Gap",
     "Moment",
     "OpenCall",

@@ -4,13 +4,18 @@ What a step decides by is the table ADMISSION of `kernel/run.py`. A step ends th
 receipt, hands it on, perhaps changed, or raises PromptRefused; then nothing was stored. There
 is no checkpoint between finding the session idle and claiming it, so of two prompts at once
 one starts and the other sees a busy session (RPC-63).
+
+A client that lost its connection does not know whether its prompt arrived. With a command id it may
+send it again: the same id gives the same receipt and does nothing, also while the first is still on its
+way, and, for what reached the log or its side file, also in another process (`design/log.md`).
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
+import trio
 
 from camshaft.actors.command_names import ambiguity
 from camshaft.actors.errors import CommandRefused
@@ -29,8 +34,28 @@ COMPACTING_TEXT: Final = "Cannot submit a prompt while compaction is in progress
 Behavior = Literal["steer", "followUp"]
 
 
+RECEIPTS_KEPT_MAX: Final = 1024
+"""Receipts of this process that are kept for commands given again; older ones are read from the log."""
+
+
 class PromptRefused(CommandRefused):
     """A prompt was not accepted (RPC-60). Nothing was stored."""
+
+
+@attrs.frozen(kw_only=True)
+class Position:
+    """Where a session stands: at this leaf."""
+
+    leaf_id: str | None
+    """None: before the first entry."""
+
+
+class PositionMoved(PromptRefused):
+    """The session does not stand where the client expected, so its prompt would answer something else."""
+
+    def __init__(self, expected: str | None, found: str | None) -> None:
+        super().__init__(f"the session stands at entry {found}; expected {expected}. Look at what happened since, and send again")
+        self.expected, self.found = expected, found
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +68,8 @@ class Given:
     expand: bool
     source: str
     command_id: str | None = None
+    expected: Position | None = None
+    """Where the client believes the session stands; None: it does not care."""
 
 
 @attrs.define(eq=False)
@@ -57,11 +84,47 @@ class Prompts:
     held: int = 0
     """How many wait for the session to be idle, to be served before what is deferred."""
     """What waits until `agent_settled` was dispatched, in order (LOOP-42)."""
+    _on_their_way: dict[str, trio.Event] = attrs.field(factory=dict)
+    """Command ids of prompts that are being accepted."""
+    _receipts: OrderedDict[str, Receipt] = attrs.field(factory=OrderedDict)
+    """What became of commands that had an id."""
 
     async def accept(self, given: Given) -> Receipt:
-        """The steps in order; each may end the prompt or hand it on (LOOP-1)."""
+        """The steps in order; each may end the prompt or hand it on (LOOP-1). One given again only gets its receipt."""
+        if given.command_id is None:
+            return await self._accept(given)
+        return await self._once(given.command_id, lambda: self._accept(given))
+
+    async def _accept(self, given: Given) -> Receipt:
         heard = await self.hear(given)
         return heard if isinstance(heard, Receipt) else await self.take(heard)
+
+    async def _once(self, command_id: str, accept: Callable[[], Awaitable[Receipt]]) -> Receipt:
+        """What `accept` gives, or gave. One that was refused may be tried again."""
+        while command_id in self._on_their_way:
+            await self._on_their_way[command_id].wait()
+        known = self._given_before(command_id)
+        if known is not None:
+            return attrs.evolve(known, is_repeated=True)
+        arrived = self._on_their_way[command_id] = trio.Event()
+        try:
+            receipt = self._receipts[command_id] = await accept()
+            if len(self._receipts) > RECEIPTS_KEPT_MAX:
+                self._receipts.popitem(last=False)
+            return receipt
+        finally:
+            del self._on_their_way[command_id]
+            arrived.set()
+
+    def _given_before(self, command_id: str) -> Receipt | None:
+        """The receipt of this process, else what the log says: the input has an entry, or waits for it."""
+        if command_id in self._receipts:
+            return self._receipts[command_id]
+        entry_id = self._parts.session.entry_of_command(command_id)
+        if entry_id is None:
+            return None
+        is_delivered = self._parts.state.tree.position(entry_id) is not None
+        return Receipt(disposition="started" if is_delivered else "queued", entry_id=entry_id)
 
     async def hear(self, given: Given) -> Receipt | Given:
         """The first half: the steps up to the `input` handlers, which may end the prompt or change it."""
@@ -87,6 +150,12 @@ class Prompts:
         """Whether this text runs an extension command instead of reaching the model (LOOP-4)."""
         called = split_command(given.text) if given.expand else None
         return called is not None and called[0] in self._parts.host.commands()
+
+    async def _step_position(self, given: Given) -> Receipt | Given:
+        found = self._parts.state.leaf_id
+        if given.expected is not None and given.expected.leaf_id != found:
+            raise PositionMoved(given.expected.leaf_id, found)
+        return given
 
     async def _step_defer(self, given: Given) -> Receipt | Given:
         if admit(Operation.PROMPT, self._parts.state.live.activity) is not Verdict.DEFER:
@@ -159,8 +228,13 @@ class Prompts:
         blocks: tuple[Block, ...] = (TextBlock(text=given.text), *given.images)
         return UserMessage(content=blocks, timestamp=self._parts.session.now_ms())
 
-    async def queue_text(self, way: Behavior, text: str, images: Sequence[ImageBlock]) -> Disposition:
-        """Queues a text after its `input` handlers (QUE-8). Raises PromptRefused for the name of a command."""
+    async def queue_text(self, way: Behavior, text: str, images: Sequence[ImageBlock], command_id: str | None = None) -> Disposition:
+        """Queues a text after its `input` handlers (QUE-8), once for a command id. Raises PromptRefused for the name of a command."""
+        if command_id is None:
+            return (await self._queue_text(way, text, images, None)).disposition
+        return (await self._once(command_id, lambda: self._queue_text(way, text, images, command_id))).disposition
+
+    async def _queue_text(self, way: Behavior, text: str, images: Sequence[ImageBlock], command_id: str | None) -> Receipt:
         self.require_open()
         called = split_command(text)
         if called is not None and called[0] in self._parts.host.commands():
@@ -170,9 +244,9 @@ class Prompts:
         given = Given(text=text, images=tuple(images), behavior=way, expand=True, source="interactive")
         passed = await self._step_input(given)
         if isinstance(passed, Receipt):
-            return passed.disposition
+            return passed
         self.require_open()
-        return self.enqueue(way, self._user_message(self._expanded(passed)), None).disposition
+        return self.enqueue(way, self._user_message(self._expanded(passed)), command_id)
 
     def enqueue(self, way: Behavior, message: Message, command_id: str | None) -> Receipt:
         """Queues a message. Raises CommandRefused when too many wait."""
@@ -185,6 +259,7 @@ _HEARING: Final = PROMPT_STEPS[: PROMPT_STEPS.index(PromptStep.INPUT) + 1]
 _TAKING: Final = PROMPT_STEPS[PROMPT_STEPS.index(PromptStep.INPUT) + 1 :]
 
 _STEPS: Final[Mapping[PromptStep, Callable[[Prompts, Given], Awaitable[Receipt | Given]]]] = {
+    PromptStep.POSITION: Prompts._step_position,
     PromptStep.DEFER: Prompts._step_defer,
     PromptStep.COMMAND: Prompts._step_command,
     PromptStep.COMPACTING: Prompts._step_compacting,

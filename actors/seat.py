@@ -36,7 +36,7 @@ from camshaft.actors.model_answers import ask_model
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ModelRegistry, ModelSource
 from camshaft.actors.opening import OpenSession
-from camshaft.actors.prompts import Behavior, Given, PromptRefused
+from camshaft.actors.prompts import Behavior, Given, Position, PromptRefused
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
 from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, WithSession
@@ -410,13 +410,20 @@ class Seat:
         expand: bool = True,
         source: str = "interactive",
         command_id: str | None = None,
+        expected: Position | None = None,
     ) -> Receipt:
         """Submits, and waits until the run it started has settled, deferred runs included (SDK-8).
 
         Raises PromptRefused before acceptance, and what ended the run abnormally (LOOP-34).
         """
         receipt = await self.submit(
-            text, images=images, streaming_behavior=streaming_behavior, expand=expand, source=source, command_id=command_id
+            text,
+            images=images,
+            streaming_behavior=streaming_behavior,
+            expand=expand,
+            source=source,
+            command_id=command_id,
+            expected=expected,
         )
         await receipt.wait()
         return receipt
@@ -430,11 +437,25 @@ class Seat:
         expand: bool = True,
         source: str = "interactive",
         command_id: str | None = None,
+        expected: Position | None = None,
     ) -> Receipt:
-        """Passes a prompt through PROMPT_STEPS; a receipt as soon as it is accepted. Raises PromptRefused."""
+        """Passes a prompt through PROMPT_STEPS; a receipt as soon as it is accepted. Raises PromptRefused.
+
+        A `command_id`, which the client draws and never uses twice, makes it safe to send the prompt again: the second
+        one does nothing and gets the first one's receipt. With `expected` it is refused, as PositionMoved, if the session
+        does not stand where the client believes.
+        """
         if streaming_behavior not in (None, "steer", "followUp"):
             raise PromptRefused(f"streamingBehavior {streaming_behavior!r}; expected 'steer' or 'followUp'")
-        given = Given(text=text, images=tuple(images), behavior=streaming_behavior, expand=expand, source=source, command_id=command_id)
+        given = Given(
+            text=text,
+            images=tuple(images),
+            behavior=streaming_behavior,
+            expand=expand,
+            source=source,
+            command_id=command_id,
+            expected=expected,
+        )
         return await self._cell.prompts.accept(given)
 
     # -- other sessions ------------------------------------------------------------------
@@ -489,13 +510,13 @@ class Seat:
 
     # -- queues --------------------------------------------------------------------------
 
-    async def steer(self, text: str, *, images: Sequence[ImageBlock] = ()) -> Disposition:
-        """Queues a steering message; `queued` or `handled` (QUE-8). Raises PromptRefused for a command."""
-        return await self._cell.prompts.queue_text("steer", text, images)
+    async def steer(self, text: str, *, images: Sequence[ImageBlock] = (), command_id: str | None = None) -> Disposition:
+        """Queues a steering message; `queued` or `handled` (QUE-8), once for a command id. Raises PromptRefused for a command."""
+        return await self._cell.prompts.queue_text("steer", text, images, command_id)
 
-    async def follow_up(self, text: str, *, images: Sequence[ImageBlock] = ()) -> Disposition:
-        """Queues a follow-up; `queued` or `handled` (QUE-8). Raises PromptRefused for a command."""
-        return await self._cell.prompts.queue_text("followUp", text, images)
+    async def follow_up(self, text: str, *, images: Sequence[ImageBlock] = (), command_id: str | None = None) -> Disposition:
+        """Queues a follow-up; `queued` or `handled` (QUE-8), once for a command id. Raises PromptRefused for a command."""
+        return await self._cell.prompts.queue_text("followUp", text, images, command_id)
 
     def clear_queue(self) -> Cleared:
         """Empties both queues and returns what was in them; a message already taken is delivered all the same (QUE-14)."""

@@ -63,6 +63,15 @@ class SessionActor:
             self._stream.publish(event)
         return commit
 
+    def entry_of_command(self, command_id: str) -> str | None:
+        """The id that the entry of an input has, or will have, by the client's command id; None: never heard of it.
+
+        Looks what another process wrote meanwhile. Raises SessionLocked.
+        """
+        if self._rested:
+            self._return()
+        return self._log.entry_of_command(command_id)
+
     def stamps(self, count: int) -> Stamps:
         """The time and `count` ids that are not in the session."""
         ids: dict[str, None] = {}

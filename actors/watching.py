@@ -22,6 +22,7 @@ import attrs
 import trio
 
 from camshaft.actors.event_stream import EventStream, Ongoing
+from camshaft.actors.prompts import Position
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.kernel.dialogs import Dialog, UiState
 from camshaft.kernel.entries import Entry, SessionHeader
@@ -112,7 +113,8 @@ class Snapshot:
     """Whether `entries` are all there are: what a frontend has of the session is to be thrown away."""
     missed: int | None
     """Events that were told between the given cursor and now and are not repeated; None: nobody counted."""
-    leaf_id: str | None
+    position: Position
+    """Where the session stands; a prompt may be given on condition that it still does."""
     phase: Phase
     aborting: bool
     run_id: str | None
@@ -141,8 +143,10 @@ class Moment:
     cursor: Cursor
     """How far a frontend is that has taken this."""
     event: Event
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Entry, ...]
     """Those that are in the log since the moment before."""
+    position: Position
+    """Where the session stands now."""
 
 
 @attrs.frozen(kw_only=True)
@@ -214,7 +218,7 @@ class Watch:
             self._events.popleft()
             self._taken += 1
         entries = self._new_entries()
-        return Moment(cursor=self._cursor(), event=event, entries=entries)
+        return Moment(cursor=self._cursor(), event=event, entries=entries, position=Position(leaf_id=self._state.leaf_id))
 
     def _gap(self, replaced: SessionReplaced | None) -> Gap:
         missed, self._missed = self._missed, 0
@@ -252,7 +256,7 @@ def snapshot_of(parts: SeatParts, after: Cursor | None) -> Snapshot:
         entries=_later(state, 0 if known is None else known + 1),
         is_whole=known is None,
         missed=stream.count - after.count if counted and after is not None else None,
-        leaf_id=state.leaf_id,
+        position=Position(leaf_id=state.leaf_id),
         phase=_PHASES[state.live.activity],
         aborting=state.live.aborting,
         run_id=state.live.run_id,

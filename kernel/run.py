@@ -258,8 +258,9 @@ def raised(run: Run, error: Exception) -> Run:
 
 
 class PromptStep(Enum):
-    """The steps a prompt passes, in order (LOOP-1)."""
+    """The steps a prompt may pass (LOOP-1)."""
 
+    POSITION = "the session does not stand where the client believes: error"
     DEFER = "agent_settled is being dispatched: defer the whole prompt"
     COMMAND = "an extension command runs at once"
     COMPACTING = "manual compaction or branch summary: error"
@@ -270,7 +271,19 @@ class PromptStep(Enum):
     START = "claim the session and start"
 
 
-PROMPT_STEPS: Final = tuple(PromptStep)
+PROMPT_STEPS: Final = (
+    PromptStep.POSITION,
+    PromptStep.DEFER,
+    PromptStep.COMMAND,
+    PromptStep.COMPACTING,
+    PromptStep.INPUT,
+    PromptStep.EXPAND,
+    PromptStep.POSITION,  # once more: handlers took their time
+    PromptStep.QUEUE,
+    PromptStep.MODEL,
+    PromptStep.START,
+)
+"""The steps in their order."""
 
 
 class Operation(Enum):

@@ -561,6 +561,10 @@ class JsonlLog:
 
     # -- news --------------------------------------------------------------------------
 
+    def entry_of_command(self, command_id: str) -> str | None:
+        """As in the port; read from the side file, or, before there is one, from what waits for it."""
+        return self._side.work.commands.get(command_id)
+
     def take_news(self) -> News | None:
         """What a foreign writer appended before our last append, once."""
         news, self._news = self._news, None

@@ -60,6 +60,10 @@ class MemoryLog:
             if isinstance(record, LeafRecord):
                 self.leaf = record.id
 
+    def entry_of_command(self, command_id: str) -> str | None:
+        """As in the port."""
+        return self._work.commands.get(command_id)
+
     def take_news(self) -> News | None:
         """Nobody else can write it."""
         return None

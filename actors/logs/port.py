@@ -84,6 +84,10 @@ class Log(Protocol):
         """
         ...
 
+    def entry_of_command(self, command_id: str) -> str | None:
+        """The id reserved for the entry of the input that a client gave with this command id; None if there was none."""
+        ...
+
     def take_news(self) -> News | None:
         """What others wrote before the last append, once; None if nothing (the usual case)."""
         ...

@@ -233,3 +233,17 @@ def test_a_watch_ends_when_the_conversation_closes_and_none_begins_after_it() ->
         raise AssertionError
 
     assert simulate(run) >= 0
+
+
+def test_where_the_session_stands_is_told_with_every_moment() -> None:
+    async def run() -> tuple[list[str | None], str | None]:
+        async with opened([assistant("a")]) as running:
+            with running.seat.watch() as watch:
+                await running.seat.prompt("one")
+                items = await taken(watch)
+            return [item.position.leaf_id for item in items], running.seat.state.leaf_id
+        raise AssertionError
+
+    positions, leaf = simulate(run)
+
+    assert positions[-1] == leaf

@@ -15,7 +15,7 @@ from camshaft.kernel.entries import SessionHeader
 from camshaft.kernel.errors import IllegalStep
 from camshaft.kernel.messages import AssistantMessage, TextBlock, ToolCall, UserMessage
 from camshaft.kernel.persistent import EMPTY
-from camshaft.kernel.run import ADMISSION, EFFECTS, TABLE, Operation, PromptStep, Verdict, admit, chosen, moved, raised
+from camshaft.kernel.run import ADMISSION, EFFECTS, PROMPT_STEPS, TABLE, Operation, PromptStep, Verdict, admit, chosen, moved, raised
 from camshaft.kernel.run_data import Do, Last, Row, Run, State, View
 from camshaft.kernel.settings import Settings
 from camshaft.kernel.state import Activity, Live, Queued, Queues, SessionState, initial
@@ -260,7 +260,9 @@ def test_raising_always_ends() -> None:
 
 def test_admission_has_every_cell_and_prompt_steps_their_order() -> None:
     assert set(ADMISSION) == set(product(Operation, Activity))
-    assert [step.name for step in PromptStep] == ["DEFER", "COMMAND", "COMPACTING", "INPUT", "EXPAND", "QUEUE", "MODEL", "START"]
+    steps = [step.name for step in PROMPT_STEPS if step is not PromptStep.POSITION]
+    assert steps == ["DEFER", "COMMAND", "COMPACTING", "INPUT", "EXPAND", "QUEUE", "MODEL", "START"]
+    assert set(PROMPT_STEPS) == set(PromptStep)
 
 
 @pytest.mark.parametrize("activity", Activity)
