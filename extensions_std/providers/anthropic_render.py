@@ -118,10 +118,10 @@ class AnthropicRenderer:
     def _result(self, message: ToolResultMessage) -> None:
         shown = list(map(_told, message.content))
         images = [_image(each) for each in shown if isinstance(each, ImageBlock)]
-        said = "\n".join([each.text for each in shown if isinstance(each, TextBlock)])
-        content: Any = said
+        texts = [each.text for each in shown if isinstance(each, TextBlock)]
+        content: Any = "\n".join(texts)
         if images and message.is_error:
-            content = f"{said}\n{IMAGE_BELOW}" if said else IMAGE_BELOW
+            content = "\n".join([*texts, IMAGE_BELOW])
             whose = f"Images from the error result of tool call {message.tool_call_id} ({message.tool_name}):"
             self._error_images += [text_block(whose), *images]
         elif images:

@@ -4,8 +4,8 @@ Theory of operation. Blocks are opened, grown and closed by the server's own ind
 kinds of blocks that this program does not know are skipped with all that belongs to them. What comes
 for a block that is not open, or is of another kind, is ignored.
 
-Three counters of a reply say how it ended, and none alone: a stop reason, the mark of the end, and
-whether anything came. A reason that nobody knows ends the stream at once; a refusal waits for the
+Three things of a reply say together how it ended: whether its message began, a stop reason, and the
+mark of the end, which is missed only where the message began. A reason that nobody knows ends the stream at once; a refusal waits for the
 mark, because the usage comes with it. A block that was never closed keeps what it got.
 """
 
@@ -127,7 +127,6 @@ class EventReader:
         step = _READ.get(kind if isinstance(kind, str) else self._name)
         if step is None:
             return []
-        self._has_started = True
         return step(self, event)
 
     def finish(self) -> list[StreamItem]:
@@ -141,7 +140,7 @@ class EventReader:
     # events (WIRE-52)
 
     def _message_started(self, event: Mapping[str, Any]) -> list[StreamItem]:
-        message = _object(event, "message")
+        message, self._has_started = _object(event, "message"), True
         self._counted(_object(message, "usage"))
         id, model = message.get("id"), message.get("model")
         is_other = isinstance(model, str) and model != self._model.id

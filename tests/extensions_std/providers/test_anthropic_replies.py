@@ -147,6 +147,15 @@ async def test_reply_whose_end_was_cut_is_no_good_reply() -> None:
     assert cut.usage.input == silent.usage.input == 3
 
 
+@pytest.mark.rule("WIRE-55")
+async def test_reply_without_a_beginning_is_judged_by_its_stop_reason() -> None:
+    told = await message_of(block(0, type="text", text="x"), end())
+    silent = await message_of(block(0, type="text", text="x"))
+
+    assert (told.stop_reason, told.error_message) == ("stop", None)
+    assert silent.error_message == "Anthropic stream ended without a stop reason"
+
+
 @pytest.mark.rule("WIRE-52", "MOD-13")
 async def test_thinking_is_a_part_of_the_output() -> None:
     spent = {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 5}, "cache_creation": {"ephemeral_1h_input_tokens": 2}}
