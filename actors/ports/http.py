@@ -198,7 +198,8 @@ def _named(error: Exception) -> str:
 def _without_secrets(request: HttpRequest) -> tuple[str, list[tuple[str, str]], dict[str, bytes]]:
     """Url, headers and extensions of a request, the url without what may be secret: httpx2 logs it.
 
-    User and password become basic authorization, unless a header has that already; the query goes only into the target.
+    User and password become basic authorization, unless a header has that already; the query goes only into the target. Not
+    so for an unencrypted request to another machine: it may go through a proxy, which needs the whole url there.
     """
     headers = list(request.headers)
     parts = urlsplit(request.url)
@@ -207,7 +208,8 @@ def _without_secrets(request: HttpRequest) -> tuple[str, list[tuple[str, str]], 
         user, _, password = given.partition(":")
         token = base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
         headers.append(("authorization", f"Basic {token}"))
-    if not parts.query:
+    is_forwarded = parts.scheme == "http" and parts.hostname not in [each.strip("[]") for each in DIRECT_HOSTS]
+    if not parts.query or is_forwarded:
         return (urlunsplit(parts._replace(netloc=host)) if given else request.url), headers, {}
     target = urlunsplit(("", "", parts.path or "/", parts.query, "")).encode("ascii")
     return urlunsplit(parts._replace(netloc=host, query="")), headers, {"target": target}

@@ -48,7 +48,7 @@ def provider_builder(
 
 def _ring(world: World, settings: ProviderSettings) -> KeyRing:
     run = shell(world.processes, world.environment, os.sep)
-    return KeyRing(store=AuthStore(path=os.devnull), environment=world.environment, run=run, process=settings.keys)
+    return KeyRing(store=AuthStore(path=""), environment=world.environment, run=run, process=settings.keys)
 
 
 def _keys(asked: BuildRequest, ring: KeyRing, loaded: LoadedProviders | None, urls: dict[str, str]) -> ProviderKeys:

@@ -37,6 +37,43 @@ async def test_request_arrives_as_it_is_and_the_response_comes_back() -> None:
     assert (received.method, received.path, received.headers["x-a"], received.body) == ("POST", "/p?q=1", "b", b"body")
 
 
+async def test_a_query_is_sent_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+
+    async with scripted_server(Reply()) as server, _http() as http:
+        await _read(http, HttpRequest(url=f"{server.base_url}/p?key=secret"))
+
+    assert server.requests[0].path == "/p?key=secret"
+    assert "secret" not in caplog.text
+
+
+ASKING: Final = """
+import sys
+import trio
+from camshaft.actors.ports.http import HttpRequest, RealHttp
+
+async def ask():
+    http = RealHttp()
+    async with http.stream(HttpRequest(url=sys.argv[1])) as response:
+        print(response.status)
+    await http.aclose()
+
+trio.run(ask)
+"""
+
+
+@pytest.mark.slow
+async def test_a_proxy_gets_the_whole_url_of_an_unencrypted_request() -> None:
+    async with scripted_server(Reply(status=201)) as proxy:
+        environment = {**os.environ, "HTTP_PROXY": proxy.base_url, "http_proxy": proxy.base_url, "NO_PROXY": "", "no_proxy": ""}
+        done = await trio.run_process(
+            [sys.executable, "-c", ASKING, "http://model.invalid/p?beta=true"], env=environment, capture_stdout=True
+        )
+
+    assert done.stdout.split() == [b"201"]
+    assert proxy.requests[0].path == "http://model.invalid/p?beta=true"
+
+
 async def test_headers_are_there_before_the_body() -> None:
     async with (
         scripted_server(Reply(headers=(("X-B", "c"),), body=(b"x", Silence()))) as server,
@@ -83,21 +120,6 @@ async def test_cookies_do_not_carry_over() -> None:
             await _read(http, HttpRequest(url=server.base_url))
 
     assert ["cookie" in request.headers for request in server.requests] == [False, False]
-
-
-ASKING: Final = """
-import sys
-import trio
-from camshaft.actors.ports.http import HttpRequest, RealHttp
-
-async def ask():
-    http = RealHttp()
-    async with http.stream(HttpRequest(url=sys.argv[1])) as response:
-        print(response.status)
-    await http.aclose()
-
-trio.run(ask)
-"""
 
 
 @pytest.mark.slow
