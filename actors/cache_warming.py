@@ -205,7 +205,6 @@ class CacheWarming:
         replay = attrs.evolve(request, options=options, hooks=request_hooks(self._parts.host, request.model))
         with trio.move_on_after(held.lifetime.seconds):
             return await unseen_answer(self._parts, _NAME, replay, mine.signal)
-        mine.signal.force()
         return None
 
     def _record(self, mine: _Refreshes, answer: AssistantMessage) -> None:

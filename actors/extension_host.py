@@ -217,7 +217,7 @@ class ExtensionHost:
                 self.stream.publish(DiagnosticEvent(source="watchdog", message=late))
         if isinstance(started, Failure) or not is_awaitable(started.value):
             return started
-        return await self.oversight.run(extension, handler.hook, started.value, self._run_signal if HOOKS[handler.hook].in_run else None)
+        return await self.oversight.run(extension, handler.hook, started.value, self._run_signal)
 
     def _merged(self, row: Hook, extension: Extension, handler: Handler, handled: tuple[Any, Any, Any]) -> Merged:
         subject, event, outcome = handled

@@ -142,8 +142,6 @@ class Hook:
     fail_closed: Merge | None = None
     """What a raise does when the handler asked for it; None: not allowed."""
     awaited: bool = True
-    in_run: bool = True
-    """Whether handlers belong to the run under way, if there is one, and end with its abort."""
     gate: bool = False
 
 
@@ -255,7 +253,6 @@ _ROWS: Final = (
         result=CacheWarmingDecisionResult,
         show=show_event,
         merge=merge_cache_decision,
-        in_run=False,
     ),
     Hook(
         name="user_bash",

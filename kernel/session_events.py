@@ -262,17 +262,14 @@ class McpServersChangeEvent:
 
 @attrs.frozen(kw_only=True)
 class CacheWarmingDecisionEvent:
-    """The provider's prompt cache of the session is about to expire, and could be refreshed for money."""
+    """The prompt cache of a model is about to expire."""
 
     type: ClassVar[str] = "cache_warming_decision"
     warm_cost: float
-    """USD, of the refresh."""
     miss_cost: float
-    """USD that the next request costs more without the cache."""
     continuation_probability: float
-    """How likely there is a next request in time: 1 during a run, else 0.15."""
     action: Literal["warm", "stop"]
-    """What happens if nobody says otherwise; every handler is shown this."""
+    """What happens if nobody says otherwise."""
 
 
 @attrs.frozen(kw_only=True)
@@ -280,7 +277,6 @@ class CacheWarmingDecisionResult:
     """What to do; the last one returned wins."""
 
     action: Literal["warm", "stop"]
-    """`stop`: no refresh until the next request."""
 
 
 @attrs.frozen(kw_only=True)

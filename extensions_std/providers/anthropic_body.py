@@ -12,7 +12,7 @@ import attrs
 
 from camshaft.actors.api import EMPTY, FrozenDict, Json, Model, ModelRequest, clamp_level
 from camshaft.extensions_std.providers.anthropic_compat import AnthropicFlags
-from camshaft.extensions_std.providers.anthropic_render import text_block, wire_tools
+from camshaft.extensions_std.providers.anthropic_render import is_blank, text_block, wire_tools
 from camshaft.extensions_std.providers.budget import output_cap, thinking_budget
 from camshaft.extensions_std.providers.preparation import encoded
 from camshaft.extensions_std.providers.wire_transcript import Transcript, joined
@@ -116,7 +116,7 @@ def body_of(model: Model, flags: AnthropicFlags, transcript: Transcript, options
     mark = _cache_control(flags, options)
     cap, budget = _cap_and_budget(model, flags, transcript, options)
     fields = {"model": encoded(model.id), "messages": b"", "max_tokens": encoded(cap), "stream": b"true"}
-    if transcript.leading_text:
+    if not is_blank(transcript.leading_text):
         fields["system"] = transcript.remade("system", (transcript.leading_text, mark), lambda key: encoded([_marked(*key)]))
     if transcript.tools:
         tool_mark = mark if flags.supports_cache_control_on_tools else None

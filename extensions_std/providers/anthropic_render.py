@@ -36,6 +36,9 @@ IMAGE_BELOW: Final = "(image attached after the tool results)"
 IMAGE_KINDS: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """What the API takes; a single image of another kind would have the whole conversation refused for ever."""
 
+NOT_SHOWN: Final = "(earlier messages are not shown)"
+"""What the user is made to say before an answer with which the history begins: the first message must be the user's."""
+
 KEPT_KEYWORDS: Final = ("additionalProperties", "$defs", "definitions")
 """Root keywords of a schema that are sent besides properties and what is required (WIRE-46)."""
 
@@ -74,6 +77,8 @@ class AnthropicRenderer:
     """Prepared messages to wire messages."""
 
     _flags: AnthropicFlags
+    _has_begun: bool = False
+    """Whether the user has said something."""
     _results: list[Wire] = attrs.field(factory=list)
     """Blocks of the tool results since the last other message."""
     _error_images: list[Wire] = attrs.field(factory=list)
@@ -87,10 +92,11 @@ class AnthropicRenderer:
                 self._result(message)
             case UserMessage():
                 content = _user_content(message)
+                self._has_begun = self._has_begun or bool(content)
                 return [*self._run(), *([{"role": "user", "content": content}] if content else [])]
             case AssistantMessage():
                 blocks = [block for each in message.content for block in self._block(each)]
-                return [*self._run(), *self._held(), {"role": "assistant", "content": blocks}] if blocks else self._run()
+                return [*self._run(), *self._opening(), *self._held(), {"role": "assistant", "content": blocks}] if blocks else self._run()
             case SystemMessage():
                 said = in_place_text(message)
                 if not is_blank(said):
@@ -110,6 +116,13 @@ class AnthropicRenderer:
         blocks = [*self._results, *self._error_images]
         self._results, self._error_images = [], []
         return [{"role": "user", "content": blocks}] if blocks else []
+
+    def _opening(self) -> list[Wire]:
+        """What stands before the first answer if the user has said nothing: an edit took it out, or it was blank."""
+        if self._has_begun:
+            return []
+        self._has_begun = True
+        return [{"role": "user", "content": NOT_SHOWN}]
 
     def _held(self) -> list[Wire]:
         held, self._systems = self._systems, []

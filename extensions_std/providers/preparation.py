@@ -16,7 +16,8 @@ for, calls of other models, unknown blocks), what comes out keeps these promises
     no image for a model that takes none (WIRE-14)
     a system message that stays in place never stands between a call and its result (WIRE-11)
 
-Input messages are never changed. Lone surrogates are left to the encoder (`clean`), which sees every text.
+Input messages are never changed. Lone surrogates are left to the encoder (`clean`), which sees every text;
+only in ids and names they are cut out here, because two that differ in them alone would become one.
 """
 
 import hashlib
@@ -115,7 +116,9 @@ class _Open:
 
     original: str
     sent: str
+    """Its id in the request."""
     name: str
+    """That of its tool in the request."""
 
 
 @attrs.define
@@ -181,10 +184,11 @@ class Preparation:
                 case TextBlock():
                     yield block if is_own or block.text_signature is None else attrs.evolve(block, text_signature=None)
                 case ToolCall():
-                    sent = self._unique(block.id if is_own else self._call_id(block.id, message))
-                    self._open.append(_Open(block.id, sent, block.name))
+                    sent = self._unique(clean(block.id if is_own else self._call_id(block.id, message)) or NAMELESS)
+                    name = (clean(block.name) if is_own else _sanitised(clean(block.name))[:NAME_MAX]) or NAMELESS
+                    self._open.append(_Open(block.id, sent, name))
                     signature = block.thought_signature if is_own else None
-                    yield attrs.evolve(block, id=sent, thought_signature=signature)
+                    yield attrs.evolve(block, id=sent, name=name, thought_signature=signature)
 
     def _unique(self, wanted: str) -> str:
         taken = self._sent if self._are_ids_once else {call.sent for call in self._open}
@@ -205,7 +209,7 @@ class Preparation:
             is_stray = message.tool_call_id not in self._calls
             return [attrs.evolve(message, content=content)] if is_stray and self._keeps_strays else []
         self._open.remove(call)
-        done: list[ModelMessage] = [attrs.evolve(message, tool_call_id=call.sent, content=content)]
+        done: list[ModelMessage] = [attrs.evolve(message, tool_call_id=call.sent, tool_name=call.name, content=content)]
         if not self._open:
             done += self._held
             self._held = []
@@ -242,6 +246,12 @@ ID_MAX: Final = 40
 ANTHROPIC_ID_MAX: Final = 64
 HASH_LENGTH: Final = 8
 
+NAME_MAX: Final = 64
+"""Longest name of a tool that every API takes."""
+
+NAMELESS: Final = "_"
+"""Stands where a call has no id or no name, which no API takes."""
+
 
 def completions_call_id(provider: str) -> CallId:
     """The rule of chat completions for the ids of foreign calls."""
@@ -259,8 +269,8 @@ def completions_call_id(provider: str) -> CallId:
 
 
 def anthropic_call_id(id: str, _source: AssistantMessage) -> str:
-    """The rule of the Anthropic API for the ids of foreign calls; it takes no empty one."""
-    return _sanitised(id)[:ANTHROPIC_ID_MAX] or "_"
+    """The rule of the Anthropic API for the ids of foreign calls."""
+    return _sanitised(id)[:ANTHROPIC_ID_MAX]
 
 
 def short_hash(text: str) -> str:

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camshaft.kernel.beginnings import still_begins
-from camshaft.kernel.entries import Entry
 from camshaft.kernel.projection import project
 from camshaft.kernel.tree import tree_of
-from tests.kernel.made import STEPS, Step, assistant, compaction, edit, entries_of, label, user
+from tests.kernel.made import STEPS, Step, assistant, entries_of, label, user
 
 
 @given(STEPS, st.data())
@@ -36,11 +35,3 @@ def test_going_back_over_what_says_nothing_changes_nothing() -> None:
     tree = tree_of(entries=[user("u", None), assistant("a", "u"), label("l", "a", "u", "x")])
 
     assert still_begins(project(tree, 1), project(tree, 2))
-
-
-def test_an_edit_of_what_a_compaction_left_out_changes_nothing() -> None:
-    kept: list[Entry] = [user("u", None), assistant("a", "u"), user("v", "a"), compaction("c", "v", "v")]
-    tree = tree_of(entries=[*kept, edit("e", "c", "u"), edit("f", "e", "v")])
-
-    assert still_begins(project(tree, 4), project(tree, 3))
-    assert not still_begins(project(tree, 5), project(tree, 3))
