@@ -353,7 +353,7 @@ class AgentLoop:
         stored, entry_id = await deliver(answer.message)
         assert isinstance(stored, AssistantMessage)
         good = stored.stop_reason not in FAILED and stored.stop_reason != "length"
-        last = Last(message=stored, entry_id=entry_id)
+        last = Last(message=stored, entry_id=entry_id, retry_after_ms=answer.retry_after_ms)
         self._change(last=last, added=(*self.run.added, stored), tried=self.run.tried and not good)
         return "message"
 

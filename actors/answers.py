@@ -50,6 +50,8 @@ class Answer:
 
     message: AssistantMessage
     announced: bool
+    retry_after_ms: int | None = None
+    """The wait that the server of a failed request asks for (WIRE-22)."""
 
 
 @attrs.define(eq=False)
@@ -119,7 +121,9 @@ class Answers:
         with self.signal.bounded() as bounds:
             name = f"request to {model.reference}"
             outcome = await self._limbo.run(name, provider.stream, request, self.signal, sink.emit, bounds=bounds)
-        return Answer(message=sink.finish(outcome, aborted=self.signal.cancelled), announced=sink.shown)
+        message = sink.finish(outcome, aborted=self.signal.cancelled)
+        ended = sink.partial.ended
+        return Answer(message=message, announced=sink.shown, retry_after_ms=None if ended is None else ended.retry_after_ms)
 
 
 @attrs.define(eq=False)

@@ -181,6 +181,16 @@ class Seat:
         return 0 if self._cell.flights.current is None else self._cell.flights.current.loop.run.attempt
 
     @property
+    def retry_after_ms(self) -> int | None:
+        """The wait that the server asked for when it refused the last request of the run, or of the last run; None if it did not.
+
+        A hint for hosts that decide themselves when to go on; the run's own retries do not heed it (WIRE-22).
+        """
+        flights = self._cell.flights
+        run = flights.compactions.earlier if flights.current is None else flights.current.loop.run
+        return None if run is None or run.last is None else run.last.retry_after_ms
+
+    @property
     def signal(self) -> AbortSignal | None:
         """The abort signal of the active run; None outside `agent_start` … `agent_before_settle`."""
         return self._cell.flights.current.loop.signal if self._cell.flights.current is not None and self.state.live.signal else None

@@ -93,6 +93,8 @@ class Last:
 
     message: AssistantMessage
     entry_id: str
+    retry_after_ms: int | None = None
+    """The wait that the server asked for, if it failed (WIRE-22)."""
 
 
 @attrs.frozen(kw_only=True)

@@ -160,6 +160,8 @@ class Ended:
     end_turn: bool | None = None
     timestamp: int | None = None
     """Replaces the start of the request; for results that were made earlier (STR-20)."""
+    retry_after_ms: int | None = None
+    """Of a failure: the wait that the server asks for before it is tried again (WIRE-22). It is told, not stored."""
 
 
 BlockItem = (

@@ -148,7 +148,9 @@ class WireProvider:
             talk.ended = Ended("error", talk.told(str(error)))
             return
         if refusal is not None:
-            talk.ended = Ended("error", talk.told(refusal.text))
+            asked_s = server_delay_s(refusal.headers, now_s=self._clock() / 1000)
+            hint_ms = None if asked_s is None else round(asked_s * 1000)
+            talk.ended = Ended("error", talk.told(refusal.text), retry_after_ms=hint_ms)
 
     async def _exchange(self, api: WireApi, request: ModelRequest, auth: Auth) -> "_Exchange":
         """What stays the same however often the request is sent. Headers are settled before the body is built (WIRE-100)."""

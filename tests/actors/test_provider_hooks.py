@@ -186,3 +186,23 @@ def test_a_stream_handler_that_raises_changes_nothing() -> None:
 
     assert last_answer(running).stop_reason == "stop"
     assert ("provider_stream_event", "no") in [error[1:] for error in running.errors()]
+
+
+@pytest.mark.rule("WIRE-22")
+@pytest.mark.parametrize(
+    ("headers", "hint_ms"),
+    [({"retry-after": "90"}, 90_000), ({"retry-after-ms": "1500"}, 1_500), ({"retry-after": "soon"}, None), ({}, None)],
+)
+def test_the_wait_that_a_server_asks_for_is_a_hint_for_the_host(headers: dict[str, str], hint_ms: int | None) -> None:
+    http = FakeHttp([*[FakeResponse(body=[SAID])] * len(TALK), FakeResponse(status=429, headers=headers, body=[b"{}"])])
+    hints: list[int | None] = []
+
+    async def act(running: Running) -> None:
+        hints.append(running.seat.retry_after_ms)
+        http.requests += [None] * len(TALK)  # type: ignore[list-item]  # the answers of the talk are behind us
+        await running.seat.prompt("now")
+        hints.append(running.seat.retry_after_ms)
+
+    in_session(Watcher(), http, act)
+
+    assert hints == [None, hint_ms]
