@@ -194,10 +194,10 @@ class Maker:
 
     def _id(self, *, is_own: bool) -> str:
         """Odd ids only where another model made them: own ones are sent as they are (WIRE-17)."""
-        ids: list[str] = [*SOUND_IDS, *ODD_IDS, *ODD_IDS]
+        ids: list[str] = [*SOUND_IDS * 3, *ODD_IDS, *ODD_IDS]
         if is_own:
             sound = PIPED_IDS if self.own.api == "openai-responses" else SOUND_IDS
-            ids = [*sound, f"call_{self._random.randint(10, 10_000)}"]
+            ids = [*sound[:4], *sound, f"call_{self._random.randint(10, 10_000)}"]
         return self._random.choice(ids)
 
     def _name(self, *, is_own: bool) -> str:
