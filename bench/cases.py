@@ -169,9 +169,9 @@ async def start(folder: Path, repeats: str = "5") -> Fields:
     return {**whole, "first_event_ms": first}
 
 
-async def body(_folder: Path, count: str) -> Fields:
-    """The body of a request from `count` messages."""
-    return bodies.measure(int(count))
+async def body(_folder: Path, count: str, api: str = "openai-completions") -> Fields:
+    """The body of a request from `count` messages, in the form of a wire API."""
+    return bodies.measure(int(count), api)
 
 
 async def hook_costs(folder: Path, repeats: str = "30") -> Fields:
