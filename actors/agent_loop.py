@@ -133,6 +133,8 @@ class AgentLoop:
     _compactions: Compactions
     _routing: Routing
     _warming: CacheWarming
+    _when_prepared: Callable[[], object] | None = None
+    """Called when nothing of the start can be refused any more (LOOP-7 f)."""
     retry_cancelled: trio.Event = attrs.field(factory=trio.Event)
     """Set by the host to end a retry wait without aborting the run (LOOP-66); a new one with each announced retry."""
     _planned: tuple[PlannedCall, ...] = ()
@@ -266,6 +268,8 @@ class AgentLoop:
         inputs = [item.input_id for item in self._state.queues.next_turn]
         own = [] if self.run.input is None else [self.run.input.input_id]
         self._post(PlanRun(run_id=self.run.id, input_ids=tuple(own + inputs), starting=starting))
+        if self._when_prepared is not None:
+            self._when_prepared()
 
     async def _record_selection(self) -> None:
         """What the branch says otherwise, for instance after navigation (SES-24, VM-16)."""

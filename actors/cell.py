@@ -34,10 +34,8 @@ from camshaft.actors.user_bash import UserBash
 from camshaft.kernel import hook_events, session_events, session_merges
 from camshaft.kernel.events import DiagnosticEvent
 
-SHUTDOWN_S: Final = 5.0
-"""Time for shutdown hooks (RPC-95): a hook that hangs must not keep a process from ending."""
 REPLACED_TEXT: Final = "The session was replaced, or its extensions were loaded anew, before this was accepted; nothing was stored."
-LEFT_TEXT: Final = f"the handler was ended by force, because it did not end within {SHUTDOWN_S:g} s"
+LEFT_TEXT: Final = "the handler was ended by force, because it did not end within {:g} s"
 
 
 @attrs.define(eq=False)
@@ -115,10 +113,14 @@ class Cell:
             await self.flights.end(self.flights.current, at_once)
         await self.flights.exclusives.end(at_once)
 
-    async def shut_down(self, reason: str, target_session_file: str | None = None) -> None:
-        """Tells extensions that the session is left, once; then nothing of this generation works any more. Bounded."""
+    async def shut_down(self, reason: str, target_session_file: str | None = None, within_s: float | None = None) -> None:
+        """Tells extensions that the session is left, once; then nothing of this generation works any more.
+
+        Handlers have `within_s`, by default what the limits of the kernel say (RPC-95); what still runs then is cancelled.
+        """
+        limit_s = self.parts.ground.limits.shutdown_s if within_s is None else within_s
         host, was_started, self.is_started = self.parts.host, self.is_started, False
-        with trio.move_on_after(SHUTDOWN_S) as patience:
+        with trio.move_on_after(limit_s) as patience:
             await self.flights.warming.end()
             if was_started and host.has("session_shutdown"):
                 event = hook_events.SessionShutdownEvent(reason=reason, target_session_file=target_session_file)
@@ -126,14 +128,16 @@ class Cell:
             await host.drained()
         host.generation.stale = True
         while self.prompts.deferred:
-            self.prompts.deferred.popleft()
+            dropped = self.prompts.deferred.popleft()
+            if dropped.preflight is not None:
+                dropped.preflight(CommandRefused(REPLACED_TEXT))
             host.report("<runtime>", "send_user_message", REPLACED_TEXT)
         if self.parts.ground.depth == 0:
             self.parts.ground.desk.reset()
         host.registry.end()
         await host.end()
         if patience.cancelled_caught and host.oversight.interrupted is not None:
-            host.report(*host.oversight.interrupted, LEFT_TEXT)
+            host.report(*host.oversight.interrupted, LEFT_TEXT.format(limit_s))
 
 
 def cell_of(parts: SeatParts, runtime: Runtime, conversation: Conversation, require_open: Callable[[], None]) -> Cell:

@@ -7,14 +7,16 @@ one queue that the outermost publish drains: everybody hears one order.
 
 The stream waits for nobody and calls no actor, so it cannot be part of a wait cycle. A
 lossless follower that falls behind is waited for by the loop, at its next step only, and is
-closed with an error after `STALL_S`. A listener that raises is reported once and goes on.
+closed with an error when it took nothing for `STALL_S`. A listener that raises is reported once
+and goes on. Followers have an event before listeners hear of it, so that what a listener puts
+behind it, the answer to a command perhaps, is taken after it.
 """
 
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, Protocol
+from typing import Any, Final, Generic, Never, Protocol, TypeVar
 
 import attrs
 import trio
@@ -39,7 +41,7 @@ FOLLOWER_EVENTS_MAX: Final = 256
 """Events a lossless follower may be behind before the run waits for it at its next step."""
 
 STALL_S: Final = 30.0
-"""How long the run waits for one stalled follower before closing it: a dead reader must not stop a job for ever."""
+"""How long the run waits for a follower that takes nothing before closing it: a dead reader must not stop a job for ever."""
 
 DIAGNOSTICS_KEPT_MAX: Final = 100
 """Last diagnostics kept for inspection."""
@@ -62,48 +64,89 @@ class FollowerStalled(CamshaftError):
         self.waiting = waiting
 
 
-@attrs.define(eq=False)
-class Follower:
-    """An async iterator over events, in order, none left out."""
+Own = TypeVar("Own")
+"""What the owner of a follower puts between the events."""
 
-    _events: deque[Event] = attrs.field(factory=deque)
-    _changed: trio.Event = attrs.field(factory=trio.Event)
+
+@attrs.define(eq=False)
+class Follower(Generic[Own]):
+    """An async iterator over events, in order, none left out. A host may make one and hand it to `OpenOptions.followers`."""
+
+    is_deaf: bool = False
+    """Set by its owner: what happens meanwhile passes it by."""
+    _items: deque[Event | Own] = attrs.field(factory=deque)
+    _changed: trio.Event | None = None
+    """What somebody waits for; None: nobody waits."""
     _error: FollowerStalled | None = None
     _closed: bool = False
+    _progress: int = 0
+    """How often something was taken, or its reader was known to be at work."""
 
-    def __aiter__(self) -> "Follower":
+    def __aiter__(self) -> "Follower[Own]":
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> Event | Own:
         """The next event. Raises FollowerStalled after the stream gave up on this follower; ends when the stream closes."""
-        while not self._events:
+        while not self._items:
             if self._error is not None:
                 raise self._error
             if self._closed:
                 raise StopAsyncIteration
-            self._changed = trio.Event()
-            await self._changed.wait()
-        event = self._events.popleft()
-        if len(self._events) == FOLLOWER_EVENTS_MAX:
-            self._changed.set()
-        return event
+            await self._wait()
+        item = self._items.popleft()
+        self.progress()
+        return item
 
     @property
     def waiting(self) -> int:
         """How many events are not taken yet."""
-        return len(self._events)
+        return len(self._items)
 
-    def put(self, event: Event) -> None:
-        """Adds an event; never waits."""
-        self._events.append(event)
-        self._changed.set()
+    @property
+    def is_behind(self) -> bool:
+        """Whether more than FOLLOWER_EVENTS_MAX wait."""
+        return len(self._items) > FOLLOWER_EVENTS_MAX
+
+    def put(self, item: Event | Own) -> None:
+        """Adds an event, or something of its owner that is taken after the events so far. Never waits.
+
+        Nothing once it is closed, and while it is deaf.
+        """
+        if not (self._closed or self.is_deaf):
+            self._items.append(item)
+            self._wake()
+
+    def progress(self) -> None:
+        """Says that its reader is at work, though it takes nothing for a while: what it took is long, or goes out slowly."""
+        self._progress += 1
+        self._wake()
 
     def close(self, error: FollowerStalled | None = None) -> None:
         """No event follows; what waits can still be taken, unless there is an error."""
         self._closed, self._error = True, error
         if error is not None:
-            self._events.clear()
-        self._changed.set()
+            self._items.clear()
+        self._wake()
+
+    async def wait_until_near(self) -> bool:
+        """Returns when it is not behind, or closed: True; or when nothing was taken for STALL_S: False."""
+        while self.is_behind and not self._closed:
+            seen = self._progress
+            with trio.move_on_after(STALL_S):
+                while seen == self._progress and not self._closed:
+                    await self._wait()
+            if seen == self._progress and not self._closed:
+                return False
+        return True
+
+    async def _wait(self) -> None:
+        self._changed = self._changed or trio.Event()
+        await self._changed.wait()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
 
 class Watching(Protocol):
@@ -160,7 +203,7 @@ class EventStream:
     diagnostics: deque[DiagnosticEvent] = attrs.field(factory=lambda: deque(maxlen=DIAGNOSTICS_KEPT_MAX))
     """The last ones told, also if nobody listened."""
     _listeners: dict[int, Listener] = attrs.field(factory=dict)
-    _followers: list[Follower] = attrs.field(factory=list)
+    _followers: list[Follower[Any]] = attrs.field(factory=list)
     _watches: list[Watching] = attrs.field(factory=list)
     _queue: deque[Event] = attrs.field(factory=deque)
     _draining: bool = False
@@ -196,15 +239,19 @@ class EventStream:
         return unsubscribe
 
     @asynccontextmanager
-    async def follow(self) -> AsyncIterator[Follower]:
+    async def follow(self) -> AsyncIterator[Follower[Never]]:
         """A lossless follower from now on, closed on leaving."""
-        follower = Follower()
-        self._followers.append(follower)
+        follower = Follower[Never]()
+        self.attach(follower)
         try:
             yield follower
         finally:
             self._followers = [each for each in self._followers if each is not follower]
             follower.close()
+
+    def attach(self, follower: Follower[Any]) -> None:
+        """Gives a follower every event from now on, until the stream or its owner closes it."""
+        self._followers.append(follower)
 
     @contextmanager
     def watched_by(self, watch: Watching) -> Iterator[None]:
@@ -219,16 +266,12 @@ class EventStream:
     @property
     def is_full(self) -> bool:
         """Whether a follower is so far behind that the run should wait for it."""
-        return any([follower.waiting > FOLLOWER_EVENTS_MAX for follower in self._followers])
+        return any([follower.is_behind for follower in self._followers])
 
     async def wait_for_followers(self) -> None:
-        """Returns when every follower is near enough, or was closed because it stalled."""
+        """Returns when every follower is near enough, or was closed because it took nothing."""
         for follower in tuple(self._followers):
-            with trio.move_on_after(STALL_S) as patience:
-                while follower.waiting > FOLLOWER_EVENTS_MAX and not follower._closed:
-                    follower._changed = trio.Event()
-                    await follower._changed.wait()
-            if patience.cancelled_caught:
+            if not await follower.wait_until_near():
                 follower.close(FollowerStalled(follower.waiting))
                 self._followers = [each for each in self._followers if each is not follower]
 
@@ -249,14 +292,14 @@ class EventStream:
             self.ongoing.fold(event)
         if isinstance(event, DiagnosticEvent):
             self.diagnostics.append(event)
+        for follower in self._followers:
+            follower.put(event)
         for key, listener in self._listeners.items():
             outcome = guard_now(listener, event)
             if isinstance(outcome, Failure) and key not in self._failed:
                 self._failed.add(key)
                 what = located(outcome.error, outcome.text, "its call")
                 self._queue.append(DiagnosticEvent(source="listener", message=f"a listener failed on {event.type}: {what}"))
-        for follower in self._followers:
-            follower.put(event)
         for watch in self._watches:
             watch.put(event)
 

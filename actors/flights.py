@@ -5,6 +5,7 @@ current again when it lands. Every flight lands: the loop runs under supervision
 that crashed is started once more at `settling`, so that the run ends with an error in order.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import attrs
@@ -85,8 +86,17 @@ class Flights:
     def __attrs_post_init__(self) -> None:
         self._routing = Routing(self._parts)
 
-    def start(self, way: Literal["prompt", "custom"], message: Message, command_id: str | None = None) -> Receipt:
-        """Claims the session and starts the run, without a checkpoint in between (LOOP-6). Raises CommandRefused."""
+    def start(
+        self,
+        way: Literal["prompt", "custom"],
+        message: Message,
+        command_id: str | None = None,
+        preflight: Callable[[Disposition], object] | None = None,
+    ) -> Receipt:
+        """Claims the session and starts the run, without a checkpoint in between (LOOP-6). Raises CommandRefused.
+
+        `preflight` is told `started` once the run is prepared, before its first event (LOOP-7).
+        """
         self.exclusives.require_staying()
         parts = self._parts
         run_id = parts.world.ids.token()
@@ -105,6 +115,7 @@ class Flights:
             compactions=self.compactions,
             routing=self._routing,
             warming=self.warming,
+            when_prepared=None if preflight is None else lambda: preflight("started"),
         )
         outer, self.current = self.current, Flight(run_id, loop)
         if outer is not None:

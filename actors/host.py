@@ -22,7 +22,7 @@ from typing import Final
 import attrs
 import trio
 
-from camshaft.actors.actor import Failure, Limbo, guard
+from camshaft.actors.actor import Cut, Failure, Limbo, Value, guard
 from camshaft.actors.assembly import assembled
 from camshaft.actors.bus import EventBus
 from camshaft.actors.children import Child, ChildOptions, ChildOutcome
@@ -45,7 +45,7 @@ from camshaft.actors.errors import (
     SessionSealed,
     StorageError,
 )
-from camshaft.actors.event_stream import EventStream, Follower, FollowerStalled, Listener
+from camshaft.actors.event_stream import STALL_S, EventStream, Follower, FollowerStalled, Listener
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.extension_modules import ModuleCache
 from camshaft.actors.field_docs import show_fields
@@ -70,7 +70,7 @@ from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surr
 from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
-from camshaft.actors.prompts import BUSY_TEXT, Position, PositionMoved, PromptRefused
+from camshaft.actors.prompts import BUSY_TEXT, Position, PositionMoved, Preflight, PromptRefused
 from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderFailed, RequestAuth
 from camshaft.actors.providers import DeferringProvider, Provider, catalogue_of
 from camshaft.actors.registrations import Completion
@@ -145,9 +145,10 @@ from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.cache_economics import WarmingForecast
 from camshaft.kernel.cache_warming import WarmingStatus
 from camshaft.kernel.catalogue import Catalogue, ModelChoice, Scope, ScopeWarning
+from camshaft.kernel.codec import wire
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState, Widget
-from camshaft.kernel.errors import Rejection
+from camshaft.kernel.errors import CodecError, MalformedJson, Rejection
 from camshaft.kernel.events import (
     AgentEnd,
     AgentSettled,
@@ -169,6 +170,7 @@ from camshaft.kernel.events import (
     Notified,
     QueueUpdate,
     SessionInfoChanged,
+    SessionReplaced,
     SummarizationRetryAttemptStart,
     SummarizationRetryFinished,
     SummarizationRetryScheduled,
@@ -181,6 +183,7 @@ from camshaft.kernel.events import (
     UiChanged,
     UiReset,
 )
+from camshaft.kernel.models import supported_levels
 from camshaft.kernel.session_events import UserBashOutput
 from camshaft.kernel.session_summary import SessionHead, SessionItem
 from camshaft.kernel.settings import (
@@ -226,6 +229,7 @@ __all__ = [
     "BuiltinExtension",
     "CamshaftError",
     "Cleared",
+    "CodecError",
     "CommandInfo",
     "CommandRefused",
     "CompactionEnd",
@@ -235,6 +239,7 @@ __all__ = [
     "CompactionStart",
     "Completion",
     "DefaultTrust",
+    "Cut",
     "Cycled",
     "DeferredUnsupported",
     "DeferringProvider",
@@ -249,6 +254,7 @@ __all__ = [
     "ExtensionMisuse",
     "ExtensionSource",
     "ExtensionSurface",
+    "Failure",
     "FileStorage",
     "Follower",
     "FollowerStalled",
@@ -270,6 +276,7 @@ __all__ = [
     "Listener",
     "LoadError",
     "LoadWarning",
+    "MalformedJson",
     "MarkdownContext",
     "MemorySession",
     "MemoryStorage",
@@ -291,6 +298,7 @@ __all__ = [
     "OpenSession",
     "Place",
     "PlainTheme",
+    "Preflight",
     "Preloaded",
     "Problem",
     "ProjectNotTrusted",
@@ -316,6 +324,7 @@ __all__ = [
     "ScreenPort",
     "Seat",
     "SeatClosed",
+    "STALL_S",
     "SessionExists",
     "SessionFileMissing",
     "SessionGone",
@@ -324,6 +333,7 @@ __all__ = [
     "SessionItem",
     "SessionLocked",
     "SessionPlaces",
+    "SessionReplaced",
     "SessionView",
     "SessionSealed",
     "SessionWriter",
@@ -363,6 +373,7 @@ __all__ = [
     "UserBashOutput",
     "WarmingForecast",
     "WarmingStatus",
+    "Value",
     "WatchedUi",
     "Widget",
     "World",
@@ -374,6 +385,7 @@ __all__ = [
     "discover_extensions",
     "effective_settings",
     "fork_from",
+    "guard",
     "import_session",
     "is_session_path",
     "list_all_sessions",
@@ -396,10 +408,12 @@ __all__ = [
     "session_with_id",
     "settings_files",
     "settings_in_memory",
+    "supported_levels",
     "system_texts",
     "tool_renderers",
     "transform_markdown",
     "trust_store",
+    "wire",
     "with_discovered",
 ]
 
@@ -460,7 +474,7 @@ class Kernel:
 
         `say` is told what there is no other place for: notifications of extensions, and failures of `project_trust` handlers.
         """
-        desk = Desk(EventStream(), self._nursery, self.world.ids.token, ui, mode)
+        desk = Desk(EventStream(), self._nursery, self.world.ids.session_id, ui, mode)
         begun, cwd = Generation(1), os.path.abspath(cwd)
         oversight = Oversight(self._limbo, self.limits, self._nursery, begun, self._watchdog)
         host = ExtensionHost(EventStream(), self.world.clock.now_ms, begun, oversight)
@@ -479,7 +493,9 @@ class Kernel:
         stream = EventStream()
         for listener in options.listeners:
             stream.subscribe(listener)
-        desk = Desk(stream, self._nursery, self.world.ids.token, options.ui, options.mode) if parent is None else parent.ground.desk
+        for follower in options.followers:
+            stream.attach(follower)
+        desk = Desk(stream, self._nursery, self.world.ids.session_id, options.ui, options.mode) if parent is None else parent.ground.desk
         ground = Ground(
             world=self.world,
             limits=self.limits,

@@ -14,7 +14,7 @@ import attrs
 
 from camshaft.actors.config_provider import BuildProvider
 from camshaft.actors.errors import InvalidOptions
-from camshaft.actors.event_stream import LISTENER_EXPECTED, Listener, is_listener
+from camshaft.actors.event_stream import LISTENER_EXPECTED, Follower, Listener, is_listener
 from camshaft.actors.loading import (
     BuiltinExtension,
     ExtensionFile,
@@ -56,6 +56,8 @@ class Limits:
     """Failures in a row of one handler until its extension is quarantined."""
     extension_actions_max: int | None = 1_000
     """Messages, entries, labels, names and notifications of one extension within a second; more are refused to it."""
+    shutdown_s: float = 5.0
+    """Seconds for the handlers of `session_shutdown` (RPC-95): one that hangs must not keep a process from ending."""
     watchdog_s: float | None = None
     """Seconds until a sync handler that does not return is named, by a thread; nothing can end it."""
 
@@ -131,6 +133,8 @@ class OpenOptions:
     """What opening does with an unfinished run: report it as a diagnostic, and nothing else."""
     listeners: tuple[Listener, ...] = ()
     """Subscribed before extensions load, so that they hear what happens while the conversation opens."""
+    followers: tuple[Follower[Any], ...] = ()
+    """Given every event from before extensions load, none left out; a run waits for one that falls behind (RPC-89)."""
     override_cwd: bool = False
     """True: an opened session runs in `cwd`, not in the directory it names (SES-17)."""
     services: Services | None = None
@@ -276,6 +280,7 @@ CHECKS: Final[dict[str, Check]] = {
     "durability": _choice(*get_args(Durability)),
     "resume": _choice("report"),
     "listeners": _each(is_listener, LISTENER_EXPECTED),
+    "followers": _each(lambda value: isinstance(value, Follower), "Follower()"),
     "override_cwd": _one(lambda value: isinstance(value, bool), "true or false"),
     "services": _optional(
         lambda value: all([callable(getattr(value, name, None)) for name in ("check", "renewed")]), "an object with check() and renewed()"

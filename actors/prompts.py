@@ -12,13 +12,13 @@ way, and, for what reached the log or its side file, also in another process (`d
 
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import attrs
 import trio
 
 from camshaft.actors.command_names import ambiguity
-from camshaft.actors.errors import CommandRefused
+from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Disposition, Flights, Receipt
 from camshaft.actors.seat_parts import SeatParts, input_of
@@ -32,6 +32,10 @@ BUSY_TEXT: Final = "Agent is already processing. Specify streamingBehavior ('ste
 COMPACTING_TEXT: Final = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
 
 Behavior = Literal["steer", "followUp"]
+
+Preflight = Callable[[Disposition | Exception], object]
+"""Told once what became of a prompt, inside the step that made it true (SDK-8): what it was accepted as; of a deferred one
+also what refused it later."""
 
 
 RECEIPTS_KEPT_MAX: Final = 1024
@@ -70,6 +74,16 @@ class Given:
     command_id: str | None = None
     expected: Position | None = None
     """Where the client believes the session stands; None: it does not care."""
+    preflight: Preflight | None = None
+
+
+@attrs.frozen
+class Deferred:
+    """A prompt that waits until `agent_settled` was dispatched."""
+
+    go: Callable[[], Awaitable[None]]
+    """Accepts it, and waits for the end of its run."""
+    preflight: Preflight | None = None
 
 
 @attrs.define(eq=False)
@@ -80,10 +94,10 @@ class Prompts:
     _flights: Flights
     require_open: Callable[[], None]
     expansion: Expansion
-    deferred: deque[Callable[[], Awaitable[Any]]] = attrs.field(factory=deque)
+    deferred: deque[Deferred] = attrs.field(factory=deque)
+    """What waits until `agent_settled` was dispatched, in order (LOOP-42)."""
     held: int = 0
     """How many wait for the session to be idle, to be served before what is deferred."""
-    """What waits until `agent_settled` was dispatched, in order (LOOP-42)."""
     _on_their_way: dict[str, trio.Event] = attrs.field(factory=dict)
     """Command ids of prompts that are being accepted."""
     _receipts: OrderedDict[str, Receipt] = attrs.field(factory=OrderedDict)
@@ -92,10 +106,14 @@ class Prompts:
     async def accept(self, given: Given) -> Receipt:
         """The steps in order; each may end the prompt or hand it on (LOOP-1). One given again only gets its receipt."""
         if given.command_id is None:
-            return await self._accept(given)
-        return await self._once(given.command_id, lambda: self._accept(given))
+            receipt = await self._accepted(given)
+        else:
+            receipt = await self._once(given.command_id, lambda: self._accepted(given))
+        if given.preflight is not None and (receipt.is_repeated or receipt.disposition in ("handled", "queued")):
+            given.preflight(receipt.disposition)
+        return receipt
 
-    async def _accept(self, given: Given) -> Receipt:
+    async def _accepted(self, given: Given) -> Receipt:
         heard = await self.hear(given)
         return heard if isinstance(heard, Receipt) else await self.take(heard)
 
@@ -160,11 +178,17 @@ class Prompts:
     async def _step_defer(self, given: Given) -> Receipt | Given:
         if admit(Operation.PROMPT, self._parts.state.live.activity) is not Verdict.DEFER:
             return given
-        self.deferred.append(lambda: self._accept_and_wait(given))
+        self.deferred.append(Deferred(lambda: self._accept_and_wait(given), given.preflight))
         return Receipt(disposition="deferred")
 
     async def _accept_and_wait(self, given: Given) -> None:
-        await (await self.accept(given)).wait()
+        try:
+            receipt = await self.accept(given)
+        except CamshaftError as error:
+            if given.preflight is not None:
+                given.preflight(error)
+            raise
+        await receipt.wait()
 
     async def _step_command(self, given: Given) -> Receipt | Given:
         called = split_command(given.text) if given.expand else None
@@ -221,32 +245,34 @@ class Prompts:
     async def _step_start(self, given: Given) -> Receipt | Given:
         verdict = admit(Operation.PROMPT, self._parts.state.live.activity)
         if verdict is not Verdict.START:
-            return await self.accept(attrs.evolve(given, expand=False))
-        return self._flights.start("prompt", self._user_message(given), given.command_id)
+            return await self._accepted(attrs.evolve(given, expand=False))
+        return self._flights.start("prompt", self._user_message(given), given.command_id, given.preflight)
 
     def _user_message(self, given: Given) -> UserMessage:
         blocks: tuple[Block, ...] = (TextBlock(text=given.text), *given.images)
         return UserMessage(content=blocks, timestamp=self._parts.session.now_ms())
 
-    async def queue_text(self, way: Behavior, text: str, images: Sequence[ImageBlock], command_id: str | None = None) -> Disposition:
+    async def queue_text(
+        self, way: Behavior, text: str, images: Sequence[ImageBlock], source: str, command_id: str | None = None
+    ) -> Disposition:
         """Queues a text after its `input` handlers (QUE-8), once for a command id. Raises PromptRefused for the name of a command."""
+        given = Given(text=text, images=tuple(images), behavior=way, expand=True, source=source, command_id=command_id)
         if command_id is None:
-            return (await self._queue_text(way, text, images, None)).disposition
-        return (await self._once(command_id, lambda: self._queue_text(way, text, images, command_id))).disposition
+            return (await self._queue_text(way, given)).disposition
+        return (await self._once(command_id, lambda: self._queue_text(way, given))).disposition
 
-    async def _queue_text(self, way: Behavior, text: str, images: Sequence[ImageBlock], command_id: str | None) -> Receipt:
+    async def _queue_text(self, way: Behavior, given: Given) -> Receipt:
         self.require_open()
-        called = split_command(text)
+        called = split_command(given.text)
         if called is not None and called[0] in self._parts.host.commands():
             raise PromptRefused(
                 f'Extension command "/{called[0]}" cannot be queued. Use prompt() or execute the command when not streaming.'
             )
-        given = Given(text=text, images=tuple(images), behavior=way, expand=True, source="interactive")
         passed = await self._step_input(given)
         if isinstance(passed, Receipt):
             return passed
         self.require_open()
-        return self.enqueue(way, self._user_message(self._expanded(passed)), command_id)
+        return self.enqueue(way, self._user_message(self._expanded(passed)), given.command_id)
 
     def enqueue(self, way: Behavior, message: Message, command_id: str | None) -> Receipt:
         """Queues a message. Raises CommandRefused when too many wait."""

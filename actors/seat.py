@@ -14,7 +14,7 @@ Longer than 400 lines: it is the whole face of a conversation, most of it one li
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Never
 
 import attrs
 import trio
@@ -36,7 +36,7 @@ from camshaft.actors.model_answers import ask_model
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ModelRegistry, ModelSource
 from camshaft.actors.opening import OpenSession
-from camshaft.actors.prompts import Behavior, Given, Position, PromptRefused
+from camshaft.actors.prompts import Behavior, Given, Position, Preflight, PromptRefused
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Completion
 from camshaft.actors.replacement import REPLACING_TEXT, Replaced, Replacement, WithSession
@@ -66,6 +66,7 @@ from camshaft.kernel.commands import (
     SetLabel,
     SetName,
     SetQueueMode,
+    UseSettings,
 )
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, UiState
@@ -76,6 +77,7 @@ from camshaft.kernel.messages import AssistantMessage, BashExecutionMessage, Ima
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 from camshaft.kernel.prompt import PromptOptions, prompt_text
+from camshaft.kernel.run_data import State
 from camshaft.kernel.starting import with_tools_of
 from camshaft.kernel.state import Activity, SessionState
 from camshaft.kernel.tools import CallOutcome, RegisteredTool, Signal, ToolDefinition, after_registration, with_active
@@ -189,6 +191,11 @@ class Seat:
         flights = self._cell.flights
         run = flights.compactions.earlier if flights.current is None else flights.current.loop.run
         return None if run is None or run.last is None else run.last.retry_after_ms
+
+    @property
+    def is_waiting_to_retry(self) -> bool:
+        """Whether the run waits before it asks again (RTY-2)."""
+        return self._cell.flights.current is not None and self._cell.flights.current.loop.run.state is State.WAITING
 
     @property
     def signal(self) -> AbortSignal | None:
@@ -388,7 +395,7 @@ class Seat:
         """Calls `listener` with every event, in order, inside the step that made it true; returns its unsubscribe."""
         return self._parts.stream.subscribe(listener)
 
-    def follow(self) -> AbstractAsyncContextManager[Follower]:
+    def follow(self) -> AbstractAsyncContextManager[Follower[Never]]:
         """A lossless async iterator over events; one that falls behind slows the run."""
         return self._parts.stream.follow()
 
@@ -448,12 +455,17 @@ class Seat:
         source: str = "interactive",
         command_id: str | None = None,
         expected: Position | None = None,
+        preflight: Preflight | None = None,
     ) -> Receipt:
         """Passes a prompt through PROMPT_STEPS; a receipt as soon as it is accepted. Raises PromptRefused.
 
         A `command_id`, which the client draws and never uses twice, makes it safe to send the prompt again: the second
         one does nothing and gets the first one's receipt. With `expected` it is refused, as PositionMoved, if the session
         does not stand where the client believes.
+
+        A run that it starts is still to be prepared then, and may be refused on the way, which `Receipt.wait` raises.
+        `preflight` is told of the disposition when that is over (LOOP-7 f), before the first event of the run; of a
+        deferred prompt it is also told the error that refused it in the end.
         """
         if streaming_behavior not in (None, "steer", "followUp"):
             raise PromptRefused(f"streamingBehavior {streaming_behavior!r}; expected 'steer' or 'followUp'")
@@ -465,6 +477,7 @@ class Seat:
             source=source,
             command_id=command_id,
             expected=expected,
+            preflight=preflight,
         )
         return await self._cell.prompts.accept(given)
 
@@ -520,13 +533,17 @@ class Seat:
 
     # -- queues --------------------------------------------------------------------------
 
-    async def steer(self, text: str, *, images: Sequence[ImageBlock] = (), command_id: str | None = None) -> Disposition:
+    async def steer(
+        self, text: str, *, images: Sequence[ImageBlock] = (), source: str = "interactive", command_id: str | None = None
+    ) -> Disposition:
         """Queues a steering message; `queued` or `handled` (QUE-8), once for a command id. Raises PromptRefused for a command."""
-        return await self._cell.prompts.queue_text("steer", text, images, command_id)
+        return await self._cell.prompts.queue_text("steer", text, images, source, command_id)
 
-    async def follow_up(self, text: str, *, images: Sequence[ImageBlock] = (), command_id: str | None = None) -> Disposition:
+    async def follow_up(
+        self, text: str, *, images: Sequence[ImageBlock] = (), source: str = "interactive", command_id: str | None = None
+    ) -> Disposition:
         """Queues a follow-up; `queued` or `handled` (QUE-8), once for a command id. Raises PromptRefused for a command."""
-        return await self._cell.prompts.queue_text("followUp", text, images, command_id)
+        return await self._cell.prompts.queue_text("followUp", text, images, source, command_id)
 
     def clear_queue(self) -> Cleared:
         """Empties both queues and returns what was in them; a message already taken is delivered all the same (QUE-14)."""
@@ -535,6 +552,16 @@ class Seat:
         before = _queue_of(attrs.evolve(self.state, queues=dropped))
         self._parts.posted(ClearQueues())
         return before
+
+    def set_auto_compaction(self, enabled: bool) -> None:
+        """Whether this session compacts without being asked, from now on (CMP-9)."""
+        settings = self.state.settings
+        self._parts.posted(UseSettings(settings=attrs.evolve(settings, compaction=attrs.evolve(settings.compaction, enabled=enabled))))
+
+    def set_auto_retry(self, enabled: bool) -> None:
+        """Whether this session asks again after a failed answer, from now on (RTY-1)."""
+        settings = self.state.settings
+        self._parts.posted(UseSettings(settings=attrs.evolve(settings, retry=attrs.evolve(settings.retry, enabled=enabled))))
 
     def set_queue_mode(self, queue: QueueName, mode: Literal["one-at-a-time", "all"]) -> None:
         """How a queue is polled from now on (QUE-1)."""
@@ -799,10 +826,11 @@ class Seat:
             self._parts.rest.soon()
         await self._cell.start("startup")
 
-    async def close(self, at_once: bool = False) -> None:
+    async def close(self, at_once: bool = False, *, shutdown_s: float | None = None) -> None:
         """Aborts, runs shutdown hooks, closes the log. Idempotent; bounded, also under cancellation (SDK-22, SDK-23).
 
-        `at_once` ends what runs without the grace. Raises SelfWait from inside a run; nothing is closed then.
+        `at_once` ends what runs without the grace; `shutdown_s`: seconds for the hooks instead of what the limits say.
+        Raises SelfWait from inside a run; nothing is closed then.
         Raises StorageError if the log could not be synced; everything else is closed all the same.
         """
         if self._closed:
@@ -816,7 +844,7 @@ class Seat:
             await self._cell.stop(at_once)
             for child in tuple(self._children):
                 await guard(child.close, at_once)
-            await self._cell.shut_down("quit")
+            await self._cell.shut_down("quit", within_s=shutdown_s)
             closed = await guard(self._parts.session.log.aclose)
             self._parts.stream.close()
             self._parts.ground.modules.clear()

@@ -17,7 +17,7 @@ from camshaft.actors.actor import HEARING_ROUNDS_MAX, Failure, Value, apart, gua
 from camshaft.actors.delivery import Delivery
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.flights import Flights, Receipt
-from camshaft.actors.prompts import COMPACTING_TEXT, Behavior, Given, Prompts
+from camshaft.actors.prompts import COMPACTING_TEXT, Behavior, Deferred, Given, Prompts
 from camshaft.actors.seat_parts import SeatParts, input_of
 from camshaft.kernel.commands import AppendCustomMessage, Enqueue, Hold
 from camshaft.kernel.hook_events import CustomInput
@@ -86,7 +86,7 @@ class Sends:
         if verdict is Verdict.START:
             return self._start_custom(message)
         if verdict is Verdict.DEFER:
-            self._prompts.deferred.append(lambda: self._start_and_wait(message))
+            self._prompts.deferred.append(Deferred(lambda: self._start_and_wait(message)))
             return Receipt(disposition="deferred")
         if verdict is Verdict.REFUSE:
             raise CommandRefused(COMPACTING_TEXT)
@@ -109,7 +109,7 @@ class Sends:
         behavior: Behavior | None = "steer" if deliver_as == "steer" else "followUp" if deliver_as == "followUp" else None
         given = Given(text=text, images=tuple(images), behavior=behavior, expand=expand, source="extension")
         if admit(Operation.PROMPT, self._parts.state.live.activity) is Verdict.DEFER:
-            self._prompts.deferred.append(lambda: self._send_user(given, wait=True))
+            self._prompts.deferred.append(Deferred(lambda: self._send_user(given, wait=True)))
             return
         if self._prompts.names_command(given):
             self._parts.nursery.start_soon(self._run_command, given)
@@ -196,7 +196,7 @@ class Sends:
 
     async def run_deferred(self) -> None:
         """Runs the next deferred prompt as a whole run; a failure is reported."""
-        outcome = await guard(self._prompts.deferred.popleft())
+        outcome = await guard(self._prompts.deferred.popleft().go)
         self._report_failed(outcome)
 
 

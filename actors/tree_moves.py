@@ -118,7 +118,7 @@ class TreeMoves:
                 elif exclusives.current is not None:
                     await exclusives.wait("a prompt")
                 else:
-                    outcome = await guard(self._prompts.deferred.popleft())
+                    outcome = await guard(self._prompts.deferred.popleft().go)
                     if isinstance(outcome, Failure):
                         self._parts.host.report_failure("<runtime>", "send_user_message", outcome)
 

@@ -9,7 +9,7 @@ is left, every command is ended first, so that what it printed still belongs to 
 """
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import attrs
@@ -113,6 +113,7 @@ class UserBash:
         taken = _Taken(
             output=CapturedOutput(spill_opener(world, environment, SPILL_PREFIX)),
             tell=lambda delta: self._parts.stream.publish(BashExecutionUpdate(delta=delta, id=command_id)),
+            wait=self._parts.stream.wait_for_followers,
         )
         line = prefixed(command, settings.shell_command_prefix)
         try:
@@ -156,6 +157,8 @@ class _Taken:
 
     output: CapturedOutput
     tell: Callable[[str], None]
+    wait: Callable[[], Awaitable[None]]
+    """Returns when who follows has room: output that nobody takes must not pile up (RPC-89)."""
     _decoder: codecs.IncrementalDecoder = attrs.field(factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
     _waiting: str = ""
 
@@ -168,6 +171,7 @@ class _Taken:
         self._waiting = piece.waiting
         if piece.text:
             self.tell(piece.text)
+            await self.wait()
             await self.output.add(piece.text.encode())
 
     async def finished(self, code: int | None, *, is_cancelled: bool) -> UserBashOutput:

@@ -161,7 +161,7 @@ def _scope(kind: _Kind, scope: str, base: str, roots: Sequence[str], places: Res
         else:
             yield _missing(kind, path)
     for root in roots:
-        yield from _allowed(_loaded(kind, root, attrs.evolve(entry, source="auto", base_dir=root)), entries)
+        yield from _allowed(_loaded(kind, root, attrs.evolve(entry, source="auto", base_dir=os.path.dirname(root))), entries)
 
 
 def _written(kind: _Kind, written: str, base: str, home: str, owner: Owner) -> Iterator[_Found]:

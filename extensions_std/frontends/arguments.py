@@ -9,7 +9,7 @@ import attrs
 from camshaft.actors.api import EMPTY, THINKING_LEVELS
 from camshaft.extensions_std.frontends.options import FILE, FLAG, MESSAGE, MODES, RESERVED, UNKNOWN, split
 
-Mode = Literal["text", "json"]
+Mode = Literal["text", "json", "rpc"]
 
 DEMO_TAKES: Final = {"demo", "demo_project", "session_dir", "no_session", "no_extensions", "mode", "print_", "verbose", "offline"}
 """What may stand beside --demo: the scripted model, its project and its prompt are the demo."""
@@ -196,6 +196,8 @@ def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
     if unknown:
         faults.append(f"Unknown option{'s' if len(unknown) > 1 else ''}: {', '.join(unknown)}")
     faults += _faults_of_mode(given.get("mode"))
+    if given.get("mode") == "rpc" and given.get("files"):
+        faults.append("@file arguments are not supported in RPC mode")
     faults += _faults_of_session(given)
     faults += _faults_of_tools(given.get("tools") or ())
     if given.get("provider") is not None and given.get("model") is None:
@@ -204,6 +206,8 @@ def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
     if given.get("api_key") is not None and not (given["api_key"].strip() and (given.get("model") or given.get("models"))):
         needs = "a model to be specified via --model, --provider/--model, or --models" if given["api_key"].strip() else "a key"
         faults.append(f"--api-key requires {needs}")
+    if given.get("demo") and given.get("mode") == "rpc":
+        faults.append("--demo cannot be combined with --mode rpc")
     if given.get("demo") or given.get("demo_project") is not None:
         faults += [f"--demo cannot be combined with {_written(field)}" for field in given if field not in DEMO_TAKES]
     if given.get("demo_project") is not None and not given.get("demo"):
@@ -212,13 +216,11 @@ def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
 
 
 def _faults_of_mode(mode: str | None) -> list[str]:
-    if mode is None or mode in ("text", "json"):
+    if mode is None or mode in MODES:
         return []
     if mode == "":
-        return ["--mode requires text or json"]
-    if mode not in MODES:
-        return [f'Invalid mode "{mode}". Valid values: text, json']
-    return ["--mode rpc is not available in this version; use text or json"]
+        return ["--mode requires text, json, or rpc"]
+    return [f'Invalid mode "{mode}". Valid values: text, json, rpc']
 
 
 def _faults_of_session(given: Mapping[str, Any]) -> list[str]:

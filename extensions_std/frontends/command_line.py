@@ -17,7 +17,7 @@ from camshaft.extensions_std.frontends.conversation import StartupFailed, run_jo
 from camshaft.extensions_std.frontends.demo import run_demo
 from camshaft.extensions_std.frontends.list_models import run_list
 from camshaft.extensions_std.frontends.startup import startup_of
-from camshaft.extensions_std.frontends.streams import Output, say, take_output
+from camshaft.extensions_std.frontends.streams import Input, Output, say, take_input, take_output
 
 
 def run(words: list[str]) -> int:
@@ -50,7 +50,8 @@ def _run(words: list[str], arguments: Arguments, out: Output) -> int:
         for fault in error.faults:
             say(f"Error: {fault}")
         return 1
-    return trio.run(run_job, startup.job, world, out)
+    source = Input(take_input()) if arguments.mode == "rpc" else None
+    return trio.run(run_job, startup.job, world, out, source)
 
 
 def _mark(environment: MutableMapping[str, str], arguments: Arguments) -> None:

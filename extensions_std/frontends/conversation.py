@@ -5,13 +5,13 @@ Faults that a person can do something about become one line on standard error an
 """
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import attrs
 import trio
 
-from camshaft.actors.api import AssistantMessage, World
+from camshaft.actors.api import AssistantMessage, Json, World
 from camshaft.actors.host import CamshaftError, Event, Kernel, OpenOptions, PromptRefused, Seat, open_kernel
 from camshaft.extensions_std.frontends import json_mode, print_mode
 from camshaft.extensions_std.frontends.arguments import Mode
@@ -19,7 +19,8 @@ from camshaft.extensions_std.frontends.file_arguments import Prompt
 from camshaft.extensions_std.frontends.interrupts import Interrupts
 from camshaft.extensions_std.frontends.progress import Progress
 from camshaft.extensions_std.frontends.reports import Retries, report_event, report_opening
-from camshaft.extensions_std.frontends.streams import ERR, Output, say
+from camshaft.extensions_std.frontends.rpc import mode as rpc_mode
+from camshaft.extensions_std.frontends.streams import ERR, Input, Output, say
 
 FLUSH_S: Final = 1.0
 """For the last lines of progress, to a terminal that may be stopped."""
@@ -42,6 +43,8 @@ class Job:
     """What to tell if there is no model."""
     continue_with: str = ""
     """The command that goes on with the session after an interrupt, if it is kept."""
+    keep: Callable[[Sequence[str], Json], Awaitable[None]] | None = None
+    """Keeps a value in the user's settings, where there are any."""
     opening: tuple[Event, ...] = ()
     """What happened while the conversation opened; set here."""
 
@@ -58,18 +61,52 @@ Prepare = Callable[[Kernel], Awaitable[Job]]
 """Puts a job together in the kernel it will run in. Raises StartupFailed."""
 
 
-async def run_job(prepare: Prepare, world: World, out: Output) -> int:
-    """The exit code. Whatever happens, processes, files and tasks are closed when it returns."""
+async def run_job(prepare: Prepare, world: World, out: Output, source: Input | None = None) -> int:
+    """The exit code. Whatever happens, processes, files and tasks are closed when it returns.
+
+    `source`: where the commands of a client come from, in RPC mode.
+    """
     interrupts, opening = Interrupts(), _Opening()
     code = 1
     with interrupts.handling(), interrupts.everything:
         async with open_kernel(world=world) as kernel:
             with interrupts.work:
-                code = await _in_kernel(prepare, kernel, out, opening)
+                if source is None:
+                    code = await _in_kernel(prepare, kernel, out, opening)
+                else:
+                    code = await _over_rpc(prepare, kernel, (source, out), interrupts)
     if interrupts.code is None:
         return code
-    _tell_interrupted(opening.continue_with, opening.session_file)
+    if source is None:
+        _tell_interrupted(opening.continue_with, opening.session_file)
     return interrupts.code
+
+
+async def _over_rpc(prepare: Prepare, kernel: Kernel, streams: tuple[Input, Output], interrupts: Interrupts) -> int:
+    source, sink = streams
+    job = await _prepared(prepare, kernel)
+    if job is None:
+        return 1
+
+    async def open_seat(options: OpenOptions) -> Seat | None:
+        seat = await _opened(options, kernel)
+        if seat is not None and seat.model is None:
+            say(f"Warning: No models available. {job.unconfigured}")
+        return seat
+
+    ports = rpc_mode.Ports(
+        source=source,
+        sink=sink,
+        name=job.name,
+        keep=job.keep or _kept_nowhere,
+        new_id=kernel.world.ids.session_id,
+        ending=interrupts.end_in_order,
+    )
+    return await rpc_mode.run(job.options, open_seat, ports)
+
+
+async def _kept_nowhere(_path: Sequence[str], _value: Json) -> None:
+    """For settings that are no files."""
 
 
 def _tell_interrupted(continue_with: str, session_file: str | None) -> None:
@@ -97,18 +134,38 @@ class _Opening:
         self._is_over = True
 
 
-async def _in_kernel(prepare: Prepare, kernel: Kernel, out: Output, opening: _Opening) -> int:
+async def _prepared(prepare: Prepare, kernel: Kernel) -> Job | None:
+    """The job; None if it cannot be put together, which is told."""
     try:
-        job = await prepare(kernel)
-        seat = await kernel.open(attrs.evolve(job.options, listeners=(*job.options.listeners, opening.hear)))
+        return await prepare(kernel)
     except StartupFailed as error:
         for fault in error.faults:
             say(f"Error: {fault}")
-        return 1
     except (CamshaftError, OSError) as error:
         say(f"Error: {error}")
+    return None
+
+
+async def _opened(options: OpenOptions, kernel: Kernel) -> Seat | None:
+    """The conversation; None if it cannot be opened or used, which is told."""
+    try:
+        seat = await kernel.open(options)
+    except StartupFailed as error:
+        for fault in error.faults:
+            say(f"Error: {fault}")
+    except (CamshaftError, OSError) as error:
+        say(f"Error: {error}")
+    else:
+        return None if report_opening(seat, options) else seat
+    return None
+
+
+async def _in_kernel(prepare: Prepare, kernel: Kernel, out: Output, opening: _Opening) -> int:
+    job = await _prepared(prepare, kernel)
+    if job is None:
         return 1
-    if report_opening(seat, job.options):
+    seat = await _opened(attrs.evolve(job.options, listeners=(*job.options.listeners, opening.hear)), kernel)
+    if seat is None:
         return 1
     opening.end()
     job = attrs.evolve(job, opening=tuple(opening.events))

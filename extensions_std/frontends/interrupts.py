@@ -6,6 +6,8 @@
     2              everything is cancelled, hooks and graces too; child processes are killed and reaped
     3, or FORCE_S after the second   the process ends where it stands
 
+A program that ends in order by itself says so: then the first signal adds nothing, not even its exit code.
+
 The handlers are plain ones: they must also work while foreign code blocks the loop. The last signal names the
 exit code. Only the command line uses this; a kernel that is embedded leaves signals to its host.
 """
@@ -36,6 +38,8 @@ class Interrupts:
     """Around the kernel itself."""
     code: int | None = None
     """Exit code of the last signal; None: there was none."""
+    _is_ending: bool = False
+    """Whether the end began without a signal."""
     _seen: int = 0
     _token: trio.lowlevel.TrioToken | None = None
 
@@ -51,9 +55,15 @@ class Interrupts:
             for each, handler in before.items():
                 signal.signal(each, handler)
 
+    def end_in_order(self) -> None:
+        """The program ends by itself; the first signal is ignored from here on (RPC-94)."""
+        self._is_ending = True
+
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        self.code = 128 + number
         self._seen += 1
+        if self._is_ending and self._seen == 1:
+            return
+        self.code = 128 + number
         assert self._token is not None
         if self._seen == 1:
             self._token.run_sync_soon(self.work.cancel)

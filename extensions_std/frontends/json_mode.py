@@ -6,13 +6,14 @@ prompt has settled, or once the work is being stopped (RPC-91).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Never
 
 import attrs
 import trio
 
-from camshaft.actors.api import ToolCall, dumps, encode
-from camshaft.actors.host import CamshaftError, DiagnosticEvent, Event, ExtensionErrorEvent, Follower, FollowerStalled, MessageUpdate, Seat
+from camshaft.actors.api import dumps
+from camshaft.actors.host import CamshaftError, Event, Follower, FollowerStalled, Seat
+from camshaft.extensions_std.frontends.event_records import record_of
 from camshaft.extensions_std.frontends.file_arguments import Prompt
 from camshaft.extensions_std.frontends.streams import Output, say
 
@@ -52,36 +53,11 @@ async def _prompted(seat: Seat, prompts: Sequence[Prompt], writer: "_Writer") ->
     return None
 
 
-def record_of(event: Event) -> dict[str, Any] | None:
-    """The record of an event; None for what is told on standard error instead (JSONM-4)."""
-    if isinstance(event, ExtensionErrorEvent | DiagnosticEvent):
-        return None
-    if isinstance(event, MessageUpdate):
-        return {"type": event.type, "usage": encode(event.partial.usage), "assistantMessageEvent": _delta_of(event)}
-    record: dict[str, Any] = encode(event)
-    return record
-
-
-def _delta_of(event: MessageUpdate) -> dict[str, Any]:
-    """The block event without the message so far (RPC-83)."""
-    told = event.assistant_message_event
-    record: dict[str, Any] = {"type": told.type}
-    fields = {"contentIndex": told.content_index, "delta": told.delta, "content": told.content, "reason": told.reason}
-    record.update({name: value for name, value in fields.items() if value is not None})
-    if told.tool_call is not None:
-        record["toolCall"] = encode(told.tool_call)
-    if told.type == "toolcall_start" and told.content_index is not None:
-        call = event.message.content[told.content_index]
-        assert isinstance(call, ToolCall)
-        record.update(id=call.id, toolName=call.name)
-    return record
-
-
 @attrs.define(eq=False)
 class _Writer:
     """Takes events and writes their lines, as many at once as are there."""
 
-    _follower: Follower
+    _follower: Follower[Never]
     _out: Output
     is_broken: bool = False
     """Whether nobody reads any more."""

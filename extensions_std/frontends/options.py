@@ -14,7 +14,7 @@ UNKNOWN = "unknown"
 """What it calls an option that is not in the table, or has no value where one is due (CLI-5)."""
 
 OPTIONS = (
-    (("--mode",), "text|json", "what standard output holds: the last answer, or every event as a line of JSON"),
+    (("--mode",), "text|json|rpc", "standard output: the last answer, or every event as JSON; rpc: commands on standard input, too"),
     (("--print", "-p"), None, "run the prompts, print the last answer, exit; the default where there is no terminal"),
     (("--verbose",), None, "show live progress on standard error also when that is no terminal"),
     (("--provider",), "NAME", "provider of the model; needs --model"),

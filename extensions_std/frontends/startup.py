@@ -3,13 +3,13 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
 import trio
 
-from camshaft.actors.api import Provider, World
+from camshaft.actors.api import Json, Provider, World
 from camshaft.actors.host import (
     BuildProvider,
     CamshaftError,
@@ -41,9 +41,11 @@ from camshaft.extensions_std.frontends.arguments import Arguments, BadArguments,
 from camshaft.extensions_std.frontends.conversation import Job, StartupFailed
 from camshaft.extensions_std.frontends.faux_script import scripted_of, with_default, with_script
 from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, Prompt, prompts_of
+from camshaft.extensions_std.frontends.kept_settings import kept
 from camshaft.extensions_std.frontends.model_choice import Chosen, ModelNotFound, choose_model
 from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
+from camshaft.extensions_std.frontends.startup_texts import NOT_INTERACTIVE, UNCONFIGURED
 from camshaft.extensions_std.frontends.streams import say
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.models_json import LoadedProviders, ProviderSettings, load_all
@@ -53,30 +55,6 @@ from camshaft.extensions_std.providers.scripted import ScriptedProvider
 from camshaft.extensions_std.tools import ShellOptions, builtin_tools
 
 AGENT_DIR_VARIABLE: Final = "CAMSHAFT_DIR"
-
-UNCONFIGURED: Final = """\
-No model is configured. Either set the key of a known provider, for example
-
-    export ANTHROPIC_API_KEY=...
-
-(or one of {variables}; camshaft --list-models then lists its models), or describe a server that \
-speaks chat completions in {path}:
-
-    {{
-      "providers": {{
-        "local": {{
-          "baseUrl": "http://127.0.0.1:8080/v1",
-          "api": "openai-completions",
-          "models": [{{ "id": "my-model", "contextWindow": 32768 }}]
-        }}
-      }}
-    }}
-
-camshaft --demo works without any of this."""
-
-NOT_INTERACTIVE: Final = (
-    'There is no interactive mode; give a prompt, for example: camshaft "What does this project do?" (--help tells more)'
-)
 
 
 @attrs.frozen(kw_only=True)
@@ -107,12 +85,15 @@ class Startup:
         except (InvalidSetting, CamshaftError) as error:
             raise StartupFailed(str(error)) from None
         services = FollowedFiles(kernel=kernel, start=start, trust=trust)
-        return _job(start, attrs.evolve(options, extensions=sources, preloaded=loaded, services=services), prompts)
+        job = _job(start, attrs.evolve(options, extensions=sources, preloaded=loaded, services=services), prompts)
+        return attrs.evolve(job, keep=services.keep)
 
     def _prompts(self, flags: Mapping[str, str]) -> tuple["Start", tuple[Prompt, ...]]:
         """The arguments, read with the flags of extensions, and the prompts in them."""
         try:
             arguments = parse(self.words, flags)
+            if arguments.mode == "rpc":  # prompts come as commands, those of the command line are ignored (CLI-11)
+                return attrs.evolve(self.start, arguments=arguments), ()
             prompts = prompts_of(self.piped, arguments.files, arguments.messages, self.start.here)
         except BadArguments as error:
             raise StartupFailed(*error.faults) from None
@@ -129,7 +110,8 @@ def startup_of(words: list[str], arguments: Arguments, world: World, *, is_termi
     """
     try:
         start = start_of(arguments, world, os.getcwd())
-        piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace")
+        is_unread = arguments.mode == "rpc" or sys.stdin is None or sys.stdin.isatty()
+        piped = "" if is_unread else sys.stdin.buffer.read().decode("utf-8", "replace")
     except (sessions.SessionNotFound, InvalidSetting, InvalidTrustStore) as error:
         raise StartupFailed(str(error)) from None
     except FileNotFoundError:
@@ -139,7 +121,7 @@ def startup_of(words: list[str], arguments: Arguments, world: World, *, is_termi
 
 
 def _require_prompts(arguments: Arguments, has_some: bool, is_terminal: bool) -> None:
-    if is_terminal and not has_some and not arguments.print_ and arguments.mode != "json":
+    if is_terminal and not has_some and not arguments.print_ and arguments.mode not in ("json", "rpc"):
         raise StartupFailed(NOT_INTERACTIVE)
 
 
@@ -149,7 +131,7 @@ def _job(start: "Start", options: OpenOptions, prompts: tuple[Prompt, ...]) -> J
         options=options,
         prompts=prompts,
         mode=arguments.mode or "text",
-        is_live=arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty()),
+        is_live=arguments.mode != "rpc" and (arguments.verbose or (arguments.mode != "json" and sys.stderr.isatty())),
         name=arguments.name,
         unconfigured=unconfigured(agent_dir_of(start.world.environment)),
         continue_with=_continue_with(arguments),
@@ -194,10 +176,17 @@ class FollowedFiles:
             session=options.session,
             override_cwd=options.override_cwd,
             listeners=options.listeners,
+            followers=options.followers,
+            ui=options.ui,
+            on_shutdown=options.on_shutdown,
             extensions=sources,
             preloaded=loaded,
             services=self,
         )
+
+    async def keep(self, path: Sequence[str], value: Json) -> None:
+        """Writes a value to the user's settings."""
+        await kept(self.start.found, path, value)
 
 
 async def loaded_extensions(start: "Start", trust: TrustResolver, loaded: Preloaded) -> tuple[Source, ...]:
@@ -346,7 +335,7 @@ def options_of(start: Start) -> OpenOptions:
 
 
 def _mode(arguments: Arguments) -> str:
-    return "json" if arguments.mode == "json" else "print"
+    return arguments.mode if arguments.mode in ("json", "rpc") else "print"
 
 
 def _places(start: Start) -> ResourcePlaces:

@@ -9,16 +9,26 @@ wait, waits for it. A cancelled write is left to its thread, which ends with the
 """
 
 import contextlib
+import errno
 import os
+import select
 import sys
 from typing import Final
 
 import attrs
 import trio
 
+IN: Final = 0
 OUT: Final = 1
 ERR: Final = 2
 """Descriptors."""
+
+READ_BYTES: Final = 1024 * 1024
+"""Read at most at a time."""
+FULL: Final = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS)
+"""What a descriptor that does not block, because another process made it so, says when it would."""
+FULL_S: Final = 0.01
+"""From there to the next attempt to write (RPC-90)."""
 
 COLUMNS: Final = 80
 """Width of a terminal that does not tell."""
@@ -48,10 +58,37 @@ class Output:
         """Whether both are one terminal, where what is written to either stands below the other."""
         return self.is_terminal and other.is_terminal and os.fstat(self.fd).st_rdev == os.fstat(other.fd).st_rdev
 
-    async def write(self, content: bytes) -> None:
+    async def write(self, content: bytes | memoryview) -> None:
         """Returns when everything is written. Raises OSError, BrokenPipeError for one, when nobody can read it any more."""
         async with self._lock:
             await trio.to_thread.run_sync(_write_all, self.fd, content, abandon_on_cancel=True, limiter=self._limiter)
+
+
+@attrs.define(eq=False)
+class Input:
+    """One descriptor, read in a thread, whatever it is: a pipe, a file, a terminal. A cancelled read is left to its thread."""
+
+    fd: int
+    _limiter: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1))
+
+    async def receive(self) -> bytes:
+        """The next bytes; none at the end, also at that of a terminal that hung up."""
+        return await trio.to_thread.run_sync(_read_some, self.fd, abandon_on_cancel=True, limiter=self._limiter)
+
+
+def take_input() -> int:
+    """Moves standard input away and gives its new descriptor; descriptor 0 is the null device from now on.
+
+    What extensions and child processes read there is not what a client wrote (RPC-17, RPC-80).
+    """
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        taken = os.dup(IN)
+    except OSError:  # it is not open
+        return nothing
+    os.dup2(nothing, IN)
+    os.close(nothing)
+    return taken
 
 
 def take_output() -> int:
@@ -77,7 +114,24 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _write_all(fd: int, content: bytes) -> None:
+def _write_all(fd: int, content: bytes | memoryview) -> None:
     rest = memoryview(content)
     while rest:
-        rest = rest[os.write(fd, rest) :]
+        try:
+            rest = rest[os.write(fd, rest) :]
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            select.select([], [], [], FULL_S)
+
+
+def _read_some(fd: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, READ_BYTES)
+        except OSError as error:
+            if error.errno == errno.EIO:  # a terminal that is gone
+                return b""
+            if error.errno not in FULL:
+                raise
+            select.select([fd], [], [])

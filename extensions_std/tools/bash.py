@@ -255,7 +255,7 @@ def _result(output: CapturedOutput, cut: Truncation, shown: str, code_and_time: 
         content=(TextBlock(text=_below(shown, f"Command exited with code {exit_code}") if exit_code else shown),),
         details=_details(output, cut),
         structured_content=freeze(structured),
-        is_error=bool(exit_code),
+        is_error=True if exit_code else None,
     )
 
 

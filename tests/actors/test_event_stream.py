@@ -1,6 +1,6 @@
 """One order for everybody; nobody is waited for but a follower that fell behind, and that not for ever."""
 
-from typing import Any
+from typing import Any, Never
 
 import pytest
 import trio
@@ -86,7 +86,7 @@ def test_an_interrupt_in_a_listener_leaves_the_stream_usable() -> None:
     assert names(heard) == ["b"]
 
 
-async def _take(follower: Follower, into: list[Event], every_s: float = 0) -> None:
+async def _take(follower: Follower[Never], into: list[Event], every_s: float = 0) -> None:
     async for each in follower:
         into.append(each)
         await trio.sleep(every_s)
@@ -152,6 +152,55 @@ def test_a_stalled_follower_is_closed_with_an_error_and_the_run_goes_on() -> Non
 
     text = f"the follower left {FOLLOWER_EVENTS_MAX + 1} events untaken for 30 s and was closed; subscribe again to go on"
     assert simulate(followed) == (STALL_S, text, False)
+
+
+def test_a_follower_that_takes_one_event_in_a_while_is_alive() -> None:
+    async def followed() -> tuple[float, bool]:
+        stream, heard = EventStream(), list[Event]()
+        async with stream.follow() as follower, trio.open_nursery() as nursery:
+            for _ in range(FOLLOWER_EVENTS_MAX + 5):
+                stream.publish(event("a"))
+            nursery.start_soon(_take, follower, heard, STALL_S - 1)
+            await stream.wait_for_followers()
+            waited = trio.current_time()
+            nursery.cancel_scope.cancel()
+        return waited, len(heard) == 5
+
+    assert simulate(followed) == (4 * (STALL_S - 1), True)
+
+
+def test_a_follower_whose_reader_says_that_it_is_at_work_is_alive() -> None:
+    async def followed() -> float:
+        stream = EventStream()
+        async with stream.follow() as follower, trio.open_nursery() as nursery:
+            for _ in range(FOLLOWER_EVENTS_MAX + 1):
+                stream.publish(event("a"))
+
+            async def work() -> None:
+                for _ in range(3):
+                    await trio.sleep(STALL_S - 1)
+                    follower.progress()
+                await anext(follower)
+
+            nursery.start_soon(work)
+            await stream.wait_for_followers()
+        return trio.current_time()
+
+    assert simulate(followed) == 3 * (STALL_S - 1)
+
+
+def test_what_its_owner_puts_between_the_events_is_taken_in_its_place() -> None:
+    async def followed() -> list[Event | str]:
+        stream, follower = EventStream(), Follower[str]()
+        stream.attach(follower)
+        stream.subscribe(lambda _: follower.put("heard"))
+        stream.publish(event("a"))
+        follower.put("own")
+        stream.publish(event("b"))
+        stream.close()
+        return [each async for each in follower]
+
+    assert simulate(followed) == [event("a"), "heard", "own", event("b"), "heard"]
 
 
 def test_a_follower_that_leaves_is_not_waited_for() -> None:

@@ -5,7 +5,7 @@ a list of pieces, written one by one: bytes, `Pause(seconds)` or `Silence()` (no
 leaves). It ends normally, is cut, or stays open. Requests are kept for assertions.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -50,6 +50,8 @@ class ScriptedServer:
     """A running server."""
 
     replies: Sequence[Reply]
+    choose: Callable[[Received], Reply] | None = None
+    """Makes the reply to a request, instead of the script."""
     port: int = 0
     requests: list[Received] = attrs.field(factory=list)
     disconnected: trio.Event = attrs.field(factory=trio.Event)
@@ -71,7 +73,8 @@ class ScriptedServer:
                 return
             if request is None:
                 return
-            reply = self.replies[min(len(self.requests), len(self.replies) - 1)]
+            scripted = None if self.choose is not None else self.replies[min(len(self.requests), len(self.replies) - 1)]
+            reply = scripted or self.choose(request)  # type: ignore[misc]  # one of the two is there
             self.requests.append(request)
             self.received.set()
             self.received = trio.Event()
@@ -108,9 +111,9 @@ class ScriptedServer:
 
 
 @asynccontextmanager
-async def scripted_server(*replies: Reply) -> AsyncGenerator[ScriptedServer, None]:
+async def scripted_server(*replies: Reply, choose: Callable[[Received], Reply] | None = None) -> AsyncGenerator[ScriptedServer, None]:
     """A server on a free port; leaving the context stops it and drops its connections."""
-    server = ScriptedServer(replies)
+    server = ScriptedServer(replies, choose)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     server.port = listeners[0].socket.getsockname()[1]
     async with trio.open_nursery() as nursery:
