@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-import attrs
 import trio
 
 from camshaft.actors.ports.log_files import LockHeld, RealLogFiles
+from camshaft.kernel import shapes
 
 WAIT_S: Final = 0.2
 """For the lock."""
@@ -23,7 +23,7 @@ PRIVATE_FILE_MODE: Final = 0o600
 PRIVATE_FOLDER_MODE: Final = 0o700
 
 
-@attrs.frozen
+@shapes.frozen
 class HeldFile:
     """A file that nobody else replaces meanwhile."""
 
@@ -79,14 +79,12 @@ def _made_ready(path: str, is_private: bool) -> str:
 
 
 async def _locked(locks: RealLogFiles, lock: str, wait_s: float) -> int:
-    until_s = trio.current_time() + wait_s
-    while True:
+    for _ in range(round(wait_s / BETWEEN_TRIES_S)):
         try:
             return locks.lock(lock, f"process {os.getpid()}")
         except LockHeld:
-            if trio.current_time() >= until_s:
-                raise OSError(errno.EAGAIN, "another process is writing it", lock) from None
             await trio.sleep(BETWEEN_TRIES_S)
+    raise OSError(errno.EAGAIN, "another process is writing it", lock)
 
 
 def _replace(path: str, content: bytes, new_mode: int) -> None:

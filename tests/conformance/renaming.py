@@ -219,6 +219,9 @@ def _decisive_words(scenario: Mapping[str, Any]) -> Iterable[str]:
 def _model_words(scenario: Mapping[str, Any]) -> Iterable[str]:
     for model in scenario.get("models") or [{"id": "m1"}]:
         yield from WORD.findall(model["id"])
+    for extension in scenario.get("extensions") or ():
+        for model in extension.get("virtualModels") or ():
+            yield from WORD.findall(f"{model['provider']} {model['id']}")
     yield from ("scripted", "local")
 
 
