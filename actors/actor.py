@@ -29,6 +29,7 @@ import attrs
 import trio
 
 from camshaft.actors.misuse import meant
+from camshaft.kernel import shapes
 
 T = TypeVar("T")
 
@@ -39,14 +40,14 @@ KILL_AFTER_S: Final = 2.0
 """From cancelling the scope of foreign code to giving it up: what remains of it gets this long to end."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Value(Generic[T]):
     """Foreign code returned."""
 
     value: T
 
 
-@attrs.frozen
+@shapes.frozen
 class Failure:
     """Foreign code raised."""
 
@@ -77,12 +78,12 @@ def _hint(error: Exception) -> str:
     return ""
 
 
-@attrs.frozen
+@shapes.frozen
 class Cut:
     """The scope of the foreign code was cancelled hard; whatever it did gives no value."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Abandoned:
     """The foreign code did not end after its scope was cancelled; it is in limbo, its outcome unknown."""
 
@@ -290,7 +291,7 @@ def refuse_self_wait(name: str, what: str) -> None:
 # -- limbo -------------------------------------------------------------------------------
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Slot:
     """One piece of foreign code running in limbo's nursery, and its answer."""
 
@@ -298,7 +299,7 @@ class _Slot:
     has_ended: bool = False
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Limbo:
     """Runs code that may refuse to die, apart from the task that waits for it.
 
@@ -339,7 +340,7 @@ class Limbo:
             bounds.stir()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Bounds:
     """How long foreign code may go on: its scope, and the patience of who waits for it, which ends KILL_AFTER_S later.
 

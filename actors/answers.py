@@ -20,6 +20,7 @@ from camshaft.actors.providers import ModelRequest, Provider, RequestOptions, pr
 from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import shapes
 from camshaft.kernel.convert import model_message, without_images
 from camshaft.kernel.events import MessageStart, MessageUpdate
 from camshaft.kernel.messages import AssistantMessage, Message, ModelMessage
@@ -44,7 +45,7 @@ class Warmed(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Answer:
     """The final message of a request, and whether its start was announced already."""
 
@@ -54,7 +55,7 @@ class Answer:
     """The wait that the server of a failed request asks for (WIRE-22)."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Answers:
     """Asks models on behalf of one run."""
 
@@ -126,7 +127,7 @@ class Answers:
         return Answer(message=message, announced=sink.shown, retry_after_ms=None if ended is None else ended.retry_after_ms)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Sink:
     """Folds the items of an answer and shows them."""
 
@@ -162,7 +163,7 @@ class _Sink:
         return final_message(self.partial, outcome, aborted=aborted)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Kept:
     """Folds the items of an answer and shows them to nobody."""
 

@@ -9,12 +9,11 @@ the order of subscription, at once; what an async one waits for runs on its own.
 from collections.abc import Callable
 from typing import Any
 
-import attrs
-
 from camshaft.actors.misuse import require_takes, require_text
+from camshaft.kernel import shapes
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Subscription:
     """One listener of one channel; compared by identity."""
 
@@ -24,7 +23,7 @@ class Subscription:
     is_live: Callable[[], bool]
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class EventBus:
     """All subscriptions of a conversation."""
 
@@ -51,7 +50,7 @@ class EventBus:
                 each.tell(value)
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Bus:
     """One extension's face of the bus."""
 

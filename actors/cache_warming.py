@@ -22,6 +22,7 @@ from camshaft.actors.request_hooks import request_hooks
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.summaries import unseen_answer
+from camshaft.kernel import shapes
 from camshaft.kernel.cache_economics import Action
 from camshaft.kernel.cache_warming import (
     Asked,
@@ -63,7 +64,7 @@ def default_retention(environment: Mapping[str, str]) -> str | None:
     return "long" if environment.get(RETENTION_VARIABLE) == "long" else None
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Refreshes:
     """Those of one real request."""
 
@@ -78,7 +79,7 @@ class _Refreshes:
         self.scope.cancel()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class CacheWarming:
     """The cache warming of one session."""
 

@@ -18,6 +18,7 @@ import trio
 
 from camshaft.actors.ports.files import Files, PrivateFile
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.truncate import LINES_MAX, OUTPUT_BYTES_MAX, Truncation, size_of, truncate_tail
 
 HALF_BYTES: Final = 512 * 1024
@@ -37,7 +38,7 @@ OpenSpill = Callable[[], Awaitable[PrivateFile]]
 """Makes the spill file, when it is needed. Raises OSError."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProgramOutput:
     """What programs get of the output."""
 
@@ -56,7 +57,7 @@ def spill_opener(world: World, environment: Mapping[str, str], prefix: str, file
     return open_spill
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class CapturedOutput:
     """Takes chunks of bytes, gives texts. Whoever made it closes it."""
 

@@ -28,6 +28,7 @@ from camshaft.actors.event_stream import Listener
 from camshaft.actors.loading import Source
 from camshaft.actors.opening import MemorySession, NewSession, Target
 from camshaft.actors.options import OpenOptions
+from camshaft.kernel import shapes
 from camshaft.kernel.estimates import sum_usages
 from camshaft.kernel.messages import NO_USAGE, AssistantMessage, ImageBlock, Message, Usage, text_of
 from camshaft.kernel.statistics import usage_of
@@ -41,7 +42,7 @@ CHILD_DEPTH_MAX: Final = 3
 """Children of children: deeper, an agent most likely calls itself for ever."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ChildOptions:
     """How a child differs from its parent."""
 
@@ -63,7 +64,7 @@ class ChildOptions:
     """Whether its session gets a file, beside the parent's and naming it; in memory otherwise."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ChildOutcome:
     """How a prompt of a child ended."""
 
@@ -85,7 +86,7 @@ class Opener(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Child:
     """A child while its block lasts."""
 
@@ -139,7 +140,7 @@ class Child:
         return ChildOutcome(text=text_of(last.content), stop_reason=last.stop_reason or "stop", error=last.error_message, usage=self.usage)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ChildBlock:
     """What `open_child` gives, to be entered with `async with`."""
 

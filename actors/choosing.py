@@ -2,13 +2,11 @@
 
 from typing import Literal
 
-import attrs
-
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.providers import catalogue_of, find_model, provider_of
 from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.seat_parts import SeatParts
-from camshaft.kernel import hook_events
+from camshaft.kernel import hook_events, shapes
 from camshaft.kernel.commands import SelectLevel, SelectModel
 from camshaft.kernel.events import ThinkingLevelChanged
 from camshaft.kernel.models import THINKING_LEVELS, Model, clamp_level, supported_levels
@@ -20,7 +18,7 @@ class UnknownModel(CommandRefused):
     """A model reference names no model, or several."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Cycled:
     """What a step to the next model came to."""
 

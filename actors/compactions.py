@@ -20,6 +20,7 @@ from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.summaries import Summarizer
 from camshaft.actors.virtual_models import answered_model
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import AppendCompaction, OmitEntries
 from camshaft.kernel.compaction import GAIN_MIN, CompactionResult, drafted, refusal, requests, result_of
 from camshaft.kernel.compaction_checks import (
@@ -50,7 +51,7 @@ from camshaft.kernel.session_merges import Gate
 from camshaft.kernel.summaries import SummaryFailure, SummaryText
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Job:
     """A compaction that is wanted."""
 
@@ -62,7 +63,7 @@ class Job:
     signal: AbortSignal
 
 
-@attrs.frozen
+@shapes.frozen
 class Stopped:
     """Why there was no compaction; nothing was appended."""
 
@@ -82,13 +83,13 @@ class Stopped:
 _ABORTED = Stopped()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Made:
     entry: CompactionEntry
     result: CompactionResult
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Compactions:
     """The compactions of one conversation, and what is remembered between them."""
 

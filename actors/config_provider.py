@@ -15,7 +15,7 @@ from camshaft.actors.actor import is_awaitable
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
 from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, RequestAuth, oauth_config
 from camshaft.actors.providers import Emit, ModelRequest, Provider
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.errors import CodecError
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, freeze
@@ -31,7 +31,7 @@ DEFAULT_API: Final = "openai-completions"
 """Chosen from an existing provider's models when nothing says more (PRV-10)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProviderConfig:
     """What is registered under a provider id; None leaves what is there (PRV-12)."""
 
@@ -59,7 +59,7 @@ class ProviderConfig:
     """`credential`, the default: a login that ended is renewed before the network is asked; `configured`: it is not (PRV-18)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BuildRequest:
     """What the host makes an adapter of."""
 
@@ -103,7 +103,7 @@ def configured_provider(name: str, config: ProviderConfig, base: Provider | None
     return ConfigProvider(name=name, models=models if adapter is None else adapter.models, config=config, adapter=adapter, base=base)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class ConfigProvider:
     """A provider made of a config; which part of it answers a request is said in PRV-15."""
 

@@ -8,8 +8,6 @@ share is `ExtensionContext`; the other two are that and more, so that an editor 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
 from camshaft.actors.generation import Checked, OnlyInCommands
 from camshaft.actors.misuse import meant, require_task
 from camshaft.actors.model_asks import ModelAsk
@@ -20,7 +18,7 @@ from camshaft.actors.session_view import SessionView
 from camshaft.actors.ui_context import ExtensionUi
 from camshaft.actors.virtual_models import limiting_model
 from camshaft.actors.world import World
-from camshaft.kernel import codec, estimates
+from camshaft.kernel import codec, estimates, shapes
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.estimates import ContextUsage
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from camshaft.kernel.forking import ForkPosition
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ExtensionContext:
     """Context of event handlers."""
 
@@ -236,7 +234,7 @@ OF_THE_API: Final = frozenset(
 """What is looked for here, and is of the other face."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class CommandContext(ExtensionContext):
     """Context of command handlers, which no run waits for. Offers what ExtensionContext does, and waiting."""
 
@@ -300,7 +298,7 @@ class CommandContext(ExtensionContext):
         await self._live.replacement.reload()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ReplacedSessionContext(CommandContext):
     """What `with_session` gets: a command's context of the new session that can also send and wait (EXT-45)."""
 
@@ -317,7 +315,7 @@ class ReplacedSessionContext(CommandContext):
         await self._live.prompt(text, streaming_behavior=deliver_as, expand=expand_prompt_templates, source="extension")
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ToolContext(ExtensionContext):
     """Context of a tool's `execute`. Offers what ExtensionContext does, and calling other tools."""
 

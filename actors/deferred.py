@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-import attrs
-
 from camshaft.actors.actor import Failure, Value
 from camshaft.actors.answers import Kept, final_message
 from camshaft.actors.config_provider import ConfigProvider
@@ -20,6 +18,7 @@ from camshaft.actors.providers import DeferringProvider, ModelRequest, Provider
 from camshaft.actors.seat_parts import SeatParts, no_key_text
 from camshaft.actors.signal import AbortSignal, followed
 from camshaft.actors.virtual_models import VirtualProvider, physical_model
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import AssistantMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, freeze
@@ -47,7 +46,7 @@ def deferring(provider: Provider | None, model: Model) -> DeferringProvider | No
     return able if all([callable(getattr(able, name, None)) for name in ("fetch_deferred", "cancel_deferred")]) else None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Deferred:
     """A handle, and whose it is."""
 

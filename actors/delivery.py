@@ -5,11 +5,10 @@ replace it), append, P `message_end` (LOOP-19). A message that is appended witho
 is stored and told to hosts first; handlers are notified afterwards (EVT-39).
 """
 
-import attrs
-
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.session import SessionActor
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import AppendCustomMessage, AppendMessage
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import MessageEnd, MessageStart
@@ -20,7 +19,7 @@ class RunFailed(Exception):
     """Something the loop itself needed was refused; becomes an error message of the run (LOOP-55)."""
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Delivery:
     """Delivers messages to one session."""
 

@@ -22,6 +22,7 @@ from camshaft.actors.errors import CamshaftError
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.standing import CALL
 from camshaft.actors.ui_port import UiPort, WatchedUi
+from camshaft.kernel import shapes
 from camshaft.kernel.dialogs import DIALOGS_MAX, KEYS_MAX, NOTHING_SHOWN, Dialog, Ending, UiState, UiValue, Widget
 from camshaft.kernel.events import DiagnosticEvent, DialogClosed, DialogOpened, Event, Notified, UiChanged, UiReset
 from camshaft.kernel.session_events import UiPromptEndEvent, UiPromptStartEvent
@@ -35,7 +36,7 @@ class TooMuchShown(CamshaftError):
     """An extension opened more dialogs, or shows more lines, than a person could follow; the text names the limit."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Open:
     """An open dialog, and who is waiting for it and showing it."""
 
@@ -46,7 +47,7 @@ class _Open:
     """Scopes of the tasks beside it: the port's call, the wait for its signal."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Desk:
     """Dialogs, status lines, widgets and title of one conversation."""
 

@@ -31,6 +31,7 @@ from camshaft.actors.loading import (
     LoadWarning,
     Source,
 )
+from camshaft.kernel import shapes
 from camshaft.kernel.path_entries import PathEntries, path_entries
 
 PROJECT_FOLDER: Final = ".camshaft"
@@ -74,7 +75,7 @@ def installed_entry_points() -> Iterable[EntryPoint]:
     return importlib.metadata.entry_points(group=ENTRY_POINTS)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Invocation:
     """What a process looks for extensions with; the same for all its conversations."""
 
@@ -94,7 +95,7 @@ class Invocation:
     """The installed ones."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Place:
     """Where a conversation runs, and what settings say about extensions there."""
 
@@ -161,7 +162,7 @@ def _installed(entry_points: Callable[[], Iterable[EntryPoint]]) -> tuple[Instal
 # -- the lists of settings -----------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Words:
     """A list of settings, sorted by what its entries do."""
 

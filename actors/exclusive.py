@@ -15,6 +15,7 @@ from camshaft.actors.actor import operation, refuse_self_wait
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import BecomeCompacting, BecomeIdle
 
 NAME: Final = "compaction or navigation"
@@ -22,7 +23,7 @@ NAME: Final = "compaction or navigation"
 LEAVING_TEXT: Final = "The session is being left; nothing new begins in it. Wait for that to finish."
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Exclusive:
     """One under way."""
 
@@ -30,7 +31,7 @@ class Exclusive:
     done: trio.Event = attrs.field(factory=trio.Event)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Exclusives:
     """Those of one conversation: none or one."""
 

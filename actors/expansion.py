@@ -7,14 +7,12 @@ starts (QUE-13, RPC-63); a small file of this computer is not worth a wait betwe
 
 from typing import Final
 
-import attrs
-
 from camshaft.actors.actor import Failure
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.ports.files import read_plain_file
 from camshaft.actors.resources.found import Resources
 from camshaft.actors.runtime import CommandInfo
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.skills import SkillCall, skill_call, skill_text
 from camshaft.kernel.templates import expand_template
 
@@ -22,7 +20,7 @@ SKILL_BYTES_MAX: Final = 1024 * 1024
 """Largest skill file that goes into a prompt: more would fill the context of any model."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Expansion:
     """Expands the texts of one conversation."""
 

@@ -26,7 +26,7 @@ from camshaft.actors.runtime import CommandInfo, Runtime, ToolInfo
 from camshaft.actors.tool_registration import tool_definition
 from camshaft.actors.virtual_models import VirtualModel
 from camshaft.actors.world import World
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import Content, ImageBlock, TextBlock, UserMessage
 from camshaft.kernel.models import Model
@@ -42,7 +42,7 @@ NOT_GIVEN: Final = object()
 LOADING_TEXT: Final = "Extension runtime not initialized. Action methods cannot be called during extension loading."
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ExtensionAPI:
     """One extension's face of the kernel."""
 

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
-
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.loading import ExtensionFile, LoadError, LoadWarning
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import SourceInfo
 
 SUFFIX: Final = ".py"
@@ -29,7 +28,7 @@ SKIPPED_FOLDERS: Final = ("node_modules", "__pycache__", ".venv", "site-packages
 Found = ExtensionFile | LoadError | LoadWarning
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Owner:
     """How and for whom files were found: what their provenance has besides the path (EXT-12)."""
 

@@ -35,7 +35,7 @@ from camshaft.actors.registrations import Completion, Extension, Handler
 from camshaft.actors.runtime import Runtime
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.standing import ExtensionQuarantined, Standing
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.events import DiagnosticEvent, Event, ExtensionErrorEvent
 from camshaft.kernel.hook_merges import Merged, Now
 from camshaft.kernel.hooks import HOOKS, Hook
@@ -49,7 +49,7 @@ _NOBODY_CONNECTS: Final = "no loaded extension connects MCP servers; another ext
 _CUT: Final = "the handler was ended by force, because an abort was requested and it did not stop"
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ExtensionHost:
     """Dispatches hooks over the extensions of one generation."""
 

@@ -38,6 +38,7 @@ from camshaft.actors.loading import (
 )
 from camshaft.actors.places import located, place_of
 from camshaft.actors.registrations import Extension
+from camshaft.kernel import shapes
 
 FACTORY_LIMIT_S: Final = 60.0
 """For an async `setup`: enough to ask a slow server once, short enough to find out that nothing will come."""
@@ -46,7 +47,7 @@ _Key = tuple[str, int]
 Loadable = ExtensionFile | InstalledExtension | BuiltinExtension | InlineExtension
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Loader:
     """Fills one host with extensions."""
 

@@ -35,6 +35,7 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.loading import ExtensionFile, InstalledExtension
+from camshaft.kernel import shapes
 
 MODULE_PREFIX: Final = "camshaft_loaded_extension_"
 """Units are called this and a number that no other unit in the process has."""
@@ -45,7 +46,7 @@ _LOADERS: Final = (
 )
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Unit:
     """The modules of one extension, or of all that one folder lists."""
 
@@ -215,7 +216,7 @@ class Unit:
         return f"{full}.{top}"
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ModuleCache:
     """The modules that the extensions of one conversation were loaded from."""
 

@@ -14,9 +14,10 @@ from typing import Any
 import attrs
 
 from camshaft.actors.actor import Failure, guard_now
+from camshaft.kernel import shapes
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class FieldDocs:
     """Stands for the docstring of a class."""
 

@@ -2,9 +2,8 @@
 
 from typing import Final, Protocol
 
-import attrs
-
 from camshaft.actors.errors import CamshaftError
+from camshaft.kernel import shapes
 
 STALE: Final = (
     "This extension ctx is stale after session replacement or reload. "
@@ -26,7 +25,7 @@ class OnlyInCommands(CamshaftError):
         super().__init__(f"{name} is only available in command handlers")
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Generation:
     """One loading of the extensions; ended for good by the next one."""
 

@@ -4,10 +4,10 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
 
-import attrs
 import trio
 
 from camshaft.actors.errors import KernelMisuse
+from camshaft.kernel import shapes
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -21,7 +21,7 @@ write it as
     trio.run(main)"""
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class KernelBlock(Generic[T_co]):
     """The kernel of the block that it is entered for."""
 

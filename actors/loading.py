@@ -7,8 +7,7 @@ Hosts name a file or a folder (`ExtensionSource`), hand in a function (`InlineEx
 from collections.abc import Callable
 from typing import Any, Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import SourceInfo
 
 Setup = Callable[[Any], Any]
@@ -18,7 +17,7 @@ ENTRY_POINT: Final = "setup"
 """The attribute of an extension's module that is called (EXT-25)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ExtensionSource:
     """A file or folder with a `setup`, or a folder of such files."""
 
@@ -26,7 +25,7 @@ class ExtensionSource:
     """Relative to the conversation's working directory."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class InlineExtension:
     """A setup function that the host hands in; its path is `<inline:NAME>`."""
 
@@ -36,7 +35,7 @@ class InlineExtension:
     """`setup(api)`, sync or async."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BuiltinExtension:
     """A setup function that the host offers by name; its path is `builtin:NAME`."""
 
@@ -55,7 +54,7 @@ class BuiltinExtension:
         return f"builtin:{self.name}"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ExtensionFile:
     """An extension that was found in a file, made by `discover_extensions`; to name a file yourself take ExtensionSource."""
 
@@ -73,7 +72,7 @@ class ExtensionFile:
         return self.folder is not None and self.path == self.folder
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class InstalledExtension:
     """An entry point of the group `camshaft.extensions` (EXT-13)."""
 
@@ -89,7 +88,7 @@ class InstalledExtension:
         return f"package:{self.distribution}/{self.name}"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class LoadError:
     """An extension that did not load, or a registration that was refused."""
 
@@ -99,7 +98,7 @@ class LoadError:
     """Of an inline extension that raised: `FILE, line N`. The error of a file names it in its text."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class LoadWarning:
     """Something odd about an extension, or one that was left out on purpose."""
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 import attrs
 
 from camshaft.actors.actor import Failure, guard_now
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.messages import Message, SystemMessage, ToolDeclaration
 from camshaft.kernel.persistent import EMPTY, FrozenDict
 from camshaft.kernel.tools import Exposure, Namespace, RegisteredTool, callable_names
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Loadout:
     """What `prepare_loadout` is given."""
 
@@ -42,7 +42,7 @@ class Loadout:
         return self._tools[name].definition.prompt_guidelines if name in self._tools else ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class LoadoutChanges:
     """What `prepare_loadout` may return, as such or as a dict."""
 
@@ -52,7 +52,7 @@ class LoadoutChanges:
     """Tools that stay active and callable, but are declared in no request and named in no prompt."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Prepared:
     """What all hooks together changed."""
 
@@ -68,7 +68,7 @@ class Prepared:
 UNCHANGED: Final = Prepared()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Loadouts:
     """The changes of one generation of extensions, as they were last applied."""
 

@@ -12,10 +12,11 @@ import attrs
 from camshaft.actors.mcp_servers import InvalidServer, namespace_of, validated_server
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.registrations import Extension
+from camshaft.kernel import shapes
 from camshaft.kernel.session_events import RegisteredMcpServer
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class McpRegistrations:
     """The servers of one generation, in the order of their registration."""
 

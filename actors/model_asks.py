@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-import attrs
-
 from camshaft.actors.errors import CamshaftError
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import Message
 from camshaft.kernel.models import Model
 from camshaft.kernel.tools import Signal
@@ -19,7 +18,7 @@ class ModelFailed(CamshaftError):
         """The signal was set; nothing to report."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ModelAsk:
     """What an extension wants to have answered."""
 

@@ -3,18 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import attrs
-
 from camshaft.actors.actor import Cut, Failure, guard
 from camshaft.actors.config_provider import ProviderConfig
 from camshaft.actors.provider_auth import AuthStatus, RequestAuth
 from camshaft.actors.provider_refresh import RefreshResult
 from camshaft.actors.provider_registry import ProviderRegistry
 from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.kernel import shapes
 from camshaft.kernel.models import Model, ModelType
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ModelSource:
     """Where the answers come from."""
 
@@ -24,7 +23,7 @@ class ModelSource:
     is_offline: bool = False
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class ModelRegistry:
     """The models of all providers, those of extensions included; read at each call."""
 

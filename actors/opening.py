@@ -15,6 +15,7 @@ from camshaft.actors.logs.jsonl import JsonlOptions, open_jsonl
 from camshaft.actors.logs.memory import open_memory
 from camshaft.actors.logs.port import Durability, Loaded, Log
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.clock import iso
 from camshaft.kernel.entries import Entry, SessionHeader
 
@@ -25,7 +26,7 @@ SESSION_ID_TEXT: Final = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class NewSession:
     """A new session file, made with its first message (SES-55)."""
 
@@ -41,7 +42,7 @@ class NewSession:
     """What it begins with, each with its parent."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpenSession:
     """The session file at `path`; made there if it does not exist (SES-16)."""
 
@@ -49,7 +50,7 @@ class OpenSession:
     """Relative to the process's working directory."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MemorySession:
     """A session without a file; may begin with entries (SES-47)."""
 
@@ -66,7 +67,7 @@ def _absolute(path: str) -> str:
 Target = NewSession | OpenSession | MemorySession
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Surroundings:
     """What new sessions are made of and where."""
 

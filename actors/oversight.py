@@ -32,6 +32,7 @@ from camshaft.actors.registrations import Extension
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.standing import CALL, Lease, Standing
 from camshaft.actors.watchdog import Watchdog
+from camshaft.kernel import shapes
 
 TASKS_MAX: Final = 100
 """Tasks of one extension at a time: each is meant to last; a flood of them is a mistake."""
@@ -41,7 +42,7 @@ class TooManyTasks(CamshaftError):
     """An extension has as many tasks as it may have."""
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Task:
     """Something that an extension runs beside everything else."""
 
@@ -55,7 +56,7 @@ class Task:
     """Tells the host."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Forced:
     """A handler was ended by force, or left behind; it gave no value."""
 
@@ -65,7 +66,7 @@ class Forced:
     """Not so if an abort ended it and it ended."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Oversight:
     """Of all extensions of one generation."""
 

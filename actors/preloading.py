@@ -7,8 +7,6 @@ conversation goes on with these very extensions; no factory runs twice. A result
 
 from collections.abc import Callable, Mapping, Sequence
 
-import attrs
-
 from camshaft.actors.actor import Failure, Limbo, guard, guard_now
 from camshaft.actors.bus import EventBus
 from camshaft.actors.config_provider import BuildProvider
@@ -24,14 +22,14 @@ from camshaft.actors.registrations import Extension, Flag
 from camshaft.actors.trust import TrustAnswer
 from camshaft.actors.trust_context import trust_context
 from camshaft.actors.world import World
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.session_events import ProjectTrustEvent, ProjectTrustResult
 
 Say = Callable[[str], None]
 """Tells a person one line: warnings, and notifications of extensions while there is no UI (EXT-64)."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Preloaded:
     """Loaded extensions without a conversation."""
 

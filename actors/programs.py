@@ -15,6 +15,7 @@ import trio
 
 from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processes
 from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import Signal
 
 OUTPUT_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -26,7 +27,7 @@ KILLED: Final = 128 + 9
 NOT_STARTED: Final = 1
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ExecResult:
     """How a program ended (API-25)."""
 
@@ -41,7 +42,7 @@ class ExecResult:
     """Whether there was more output than was allowed; what is here was cut exactly at the limit."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Program:
     """A program to run, and its limits."""
 
@@ -76,7 +77,7 @@ async def run_program(processes: Processes, program: Program) -> ExecResult:
     return _result(kept, ends[0] if ends else None)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Kept:
     """What is kept of a program's output."""
 

@@ -19,6 +19,7 @@ from camshaft.actors.actor import Cut, Failure, guard, guard_now
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
 from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import shapes
 from camshaft.kernel.models import Model
 
 REFRESH_LIMIT_S: Final = 15.0
@@ -27,7 +28,7 @@ REFRESH_LIMIT_S: Final = 15.0
 Source = Literal["runtime", "stored", "environment", "models_json_key", "models_json_command", "fallback"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AuthStatus:
     """Whether a provider can be used, without asking anybody (MOD-40)."""
 
@@ -40,7 +41,7 @@ class AuthStatus:
     """Whether it is a login, not a key."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RequestAuth:
     """What authorizes a request, or why there is nothing (MOD-40). Nothing of it is in the repr but the error."""
 
@@ -62,7 +63,7 @@ class ProviderFailed(CamshaftError):
         self.code = code
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OAuthConfig:
     """A login that an extension brings for its provider (PRV-10)."""
 
@@ -97,7 +98,7 @@ def oauth_config(provider: str, given: object) -> OAuthConfig:
     return OAuthConfig(**given)
 
 
-@attrs.frozen
+@shapes.frozen
 class OAuthPort:
     """The functions of a login, called safely."""
 

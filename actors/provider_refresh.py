@@ -16,6 +16,7 @@ import trio
 
 from camshaft.actors.actor import Cut, Failure, guard, guard_now
 from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import shapes
 
 LIMIT_S: Final = 60.0
 """For the refresh of one provider; one that takes longer has failed."""
@@ -23,7 +24,7 @@ LIMIT_S: Final = 60.0
 _NOTHING: Final = object()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RefreshResult:
     """What a refresh came to (MOD-40)."""
 
@@ -33,7 +34,7 @@ class RefreshResult:
     """Provider id to what went wrong; its list is as it was."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class RefreshContext:
     """What `refresh_models` is given (PRV-17)."""
 
@@ -61,7 +62,7 @@ Accept = Callable[[Sequence[Any]], None]
 """Takes the list that a refresh gave. Raises ExtensionMisuse for one that cannot be; nothing has changed then."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Refreshable:
     """A provider that can be refreshed."""
 
@@ -74,7 +75,7 @@ class Refreshable:
     base_url: str | None = None
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Refreshes:
     """The refreshes of one registry."""
 
@@ -171,6 +172,6 @@ class Refreshes:
         return True
 
 
-@attrs.frozen
+@shapes.frozen
 class _Outdated:
     """A newer refresh took the place of this one."""

@@ -22,12 +22,13 @@ from camshaft.actors.provider_refresh import Refreshable, Refreshes, RefreshResu
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Extension
 from camshaft.actors.virtual_models import VirtualModel, VirtualProvider, catalogue_entry
+from camshaft.kernel import shapes
 from camshaft.kernel.models import Model
 
 _MEMBERS: Final = ("name", "models", "configured", "stream")
 
 
-@attrs.frozen
+@shapes.frozen
 class _Waiting:
     """A registration made while factories run."""
 
@@ -38,7 +39,7 @@ class _Waiting:
     apply: Callable[[], None]
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ProviderRegistry:
     """The providers of one generation."""
 

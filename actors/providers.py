@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.catalogue import Catalogue
 from camshaft.kernel.messages import ModelMessage
 from camshaft.kernel.models import Model
@@ -13,7 +14,7 @@ from camshaft.kernel.stream import StreamItem
 from camshaft.kernel.tools import Signal
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RequestOptions:
     """Options of one request; None leaves them to model and provider (STR-3)."""
 
@@ -46,7 +47,7 @@ class RequestOptions:
     """True, or an object with `window`: the answer may be a handle, to be fetched later (STR-40). The loop never asks for it."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RequestHooks:
     """What the session watches and changes of one request (WIRE-101 to WIRE-109); None: nobody does.
 
@@ -63,7 +64,7 @@ class RequestHooks:
     """Every parsed event, before it is normalised (WIRE-107)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ModelRequest:
     """One request to a model."""
 

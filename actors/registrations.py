@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import SourceInfo, ToolDefinition
 
 MESSAGE_TYPES: Final = ("user", "assistant", "assistant-thinking", "custom", "summary", "changelog")
@@ -20,7 +21,7 @@ DEFAULT_MESSAGE_TYPES: Final = ("user", "assistant", "assistant-thinking")
 FlagType = Literal["boolean", "string"]
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Handler:
     """One registration of one function; compared by identity."""
 
@@ -29,7 +30,7 @@ class Handler:
     fail_closed: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Command:
     """A registered command."""
 
@@ -40,7 +41,7 @@ class Command:
     """Completions of its arguments; None: it has none (CMD-8)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Completion:
     """One way to go on with a command's arguments (CMD-8)."""
 
@@ -51,7 +52,7 @@ class Completion:
     description: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Flag:
     """A command-line flag, `--name` (API-6)."""
 
@@ -61,7 +62,7 @@ class Flag:
     default: bool | str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Shortcut:
     """A key of an interactive frontend (API-5)."""
 
@@ -72,7 +73,7 @@ class Shortcut:
     description: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MarkdownTransformer:
     """Changes Markdown before it is shown (API-10)."""
 
@@ -81,7 +82,7 @@ class MarkdownTransformer:
     message_types: tuple[str, ...] = DEFAULT_MESSAGE_TYPES
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Extension:
     """One loaded extension and everything it registered."""
 

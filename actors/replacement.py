@@ -34,6 +34,7 @@ from camshaft.actors.session import loaded_state
 from camshaft.actors.session_change import Changing, Reason, SessionChange, Setup, Swap
 from camshaft.actors.session_fork import Source, write_fork
 from camshaft.actors.session_transfer import import_session
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import SessionHeader
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.forking import ForkPlan, ForkPosition, fork_plan
@@ -50,7 +51,7 @@ COMPACTING_TEXT: Final = "Wait for compaction to finish before reloading."
 REPLACING_TEXT: Final = "The session is being replaced. Wait for that to finish."
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Replaced:
     """How a replacement ended."""
 
@@ -60,7 +61,7 @@ class Replaced:
     """What the user wrote in the message a fork left out, for editing again (SES-76)."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Replacement:
     """Replaces the cell of one seat."""
 

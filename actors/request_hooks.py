@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-import attrs
-
 from camshaft.actors.extension_host import ExtensionHost
 from camshaft.actors.providers import RequestHooks
+from camshaft.kernel import shapes
 from camshaft.kernel.hook_events import AfterProviderResponseEvent, ProviderStreamEvent
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict, Json, freeze
@@ -27,7 +26,7 @@ def summary_hooks(host: ExtensionHost, model: Model) -> RequestHooks:
     return RequestHooks(on_headers=_Calls(host, model).headers if host.has("before_provider_headers") else None)
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class _Calls:
     """The dispatches behind the hooks."""
 

@@ -4,17 +4,17 @@ A run gives it back when it settles; an append between runs takes lease and file
 without this they would stay until the next run. Several appends of one moment share one rest.
 """
 
-import attrs
 import trio
 
 from camshaft.actors.actor import Failure, guard
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.session import SessionActor
+from camshaft.kernel import shapes
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.state import Activity
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Rest:
     """The rest of one session; its task exists only while there is something to give back."""
 

@@ -26,6 +26,7 @@ from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.standing import ExtensionQuarantined
 from camshaft.actors.virtual_models import VirtualModel, physical_model
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import AppendCustom
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.messages import ModelMessage
@@ -44,7 +45,7 @@ class RouteFailed(RunFailed):
         """The virtual model that was asked for."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Dispatch:
     """Where a request goes."""
 
@@ -54,7 +55,7 @@ class Dispatch:
     """Clamped to the model."""
 
 
-@attrs.frozen
+@shapes.frozen
 class _Found:
     """A route that can be taken."""
 
@@ -63,7 +64,7 @@ class _Found:
     """The state to remember, not checked yet; None: as it is."""
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Routing:
     """The routes of one conversation."""
 
@@ -166,7 +167,7 @@ class Routing:
         return physical_model(self._parts.providers, provider, model_id)
 
 
-@attrs.frozen
+@shapes.frozen
 class _Given:
     """What a router gave, as far as it is a route."""
 

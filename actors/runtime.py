@@ -17,6 +17,7 @@ from camshaft.actors.providers import Provider
 from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.hook_events import CustomInput
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from camshaft.actors.replacement import Replacement
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolInfo:
     """A registered tool as `get_all_tools` lists it (EXPO-8)."""
 
@@ -48,7 +49,7 @@ class ToolInfo:
     reaches_tools: Callable[[Any], Any] | None = attrs.field(default=None, repr=False)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CommandInfo:
     """A command as `get_commands` lists it (API-19)."""
 

@@ -1,11 +1,10 @@
 """A model of a scope: what is cycled through (SDK-13)."""
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.models import Model
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ScopedModel:
     """A model to cycle through, and the level it is used with."""
 

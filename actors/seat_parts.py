@@ -1,6 +1,5 @@
 """What a conversation is made of, handed to everything that acts in it."""
 
-import attrs
 import trio
 
 from camshaft.actors.actor import Limbo
@@ -17,6 +16,7 @@ from camshaft.actors.rest import Rest
 from camshaft.actors.session import SessionActor
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import Command
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
@@ -28,7 +28,7 @@ from camshaft.kernel.state import Commit, SessionState
 NO_MODEL_TEXT = "No model selected. Configure a model in models.json, or name one with --model or the option `model`."
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Ground:
     """What all sessions of one conversation stand on; outlives each of them."""
 
@@ -49,7 +49,7 @@ class Ground:
     """How many parents the conversation has."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SeatParts:
     """What a conversation is made of now: one session and one generation of extensions; see `assembly.py`."""
 

@@ -15,6 +15,7 @@ import attrs
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.logs.port import Loaded, Log, News
 from camshaft.actors.ports.clock import Clock, Ids
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import Command, SelectModel, SelectTools, UseSettings
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.events import DiagnosticEvent
@@ -27,7 +28,7 @@ REDRAWS_MAX: Final = 100
 """Draws of an entry id before a longer one is taken (SES-20)."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class SessionActor:
     """Serves commands in order of arrival."""
 

@@ -28,6 +28,7 @@ from camshaft.actors.options import OpenOptions
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.selection import select_again, select_at_start
 from camshaft.actors.session_writer import SessionWriter, borrowed_writer
+from camshaft.kernel import shapes
 from camshaft.kernel.events import DiagnosticEvent, SessionReplaced
 
 Reason = Literal["new", "resume", "fork", "reload"]
@@ -65,7 +66,7 @@ class Changing(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Swap:
     """A replacement whose target is checked and open."""
 
@@ -80,7 +81,7 @@ class Swap:
     setup: Setup | None = None
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Telling:
     """What is told to extensions in a task of the seat."""
 
@@ -95,7 +96,7 @@ class _Telling:
             self.done.set()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class SessionChange:
     """Changes the session of one conversation, or its extensions; one change at a time."""
 

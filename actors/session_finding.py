@@ -11,18 +11,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
-
 from camshaft.actors.opening import session_folder
 from camshaft.actors.ports.files import Files
 from camshaft.actors.session_list import SESSION_SUFFIX, SessionFileName, belongs, session_files, session_folders
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.session_summary import SessionHead, head_of, summary_of
 
 SESSION_DIR_VARIABLE: Final = "CAMSHAFT_SESSION_DIR"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionPlaces:
     """Where sessions of a working directory are."""
 
@@ -35,7 +34,7 @@ class SessionPlaces:
     """The folder whose folders hold sessions of all working directories; None: `folder` is all there is."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FoundSession:
     """A session file and what its header says."""
 

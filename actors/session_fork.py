@@ -11,13 +11,11 @@ that has no message yet is only described by its target, and written with its fi
 import os
 from typing import Final
 
-import attrs
-
 from camshaft.actors.errors import CommandRefused, StorageError
 from camshaft.actors.logs.new_session import create_session
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Surroundings, Target, session_file_name
 from camshaft.actors.ports.log_files import LogFiles
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.extract import Extract, extract_branch
@@ -26,7 +24,7 @@ from camshaft.kernel.forking import ForkPlan
 NOT_SAVED_TEXT: Final = "This session has not been saved yet. Send a message before cloning or forking it."
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Source:
     """The session that is forked."""
 
@@ -35,7 +33,7 @@ class Source:
     header: SessionHeader
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Fork:
     """The new session, made as far as it is due."""
 
@@ -45,7 +43,7 @@ class Fork:
     """What goes back to the editor (SES-76)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class NewFile:
     """A session file that is due at once."""
 

@@ -18,6 +18,7 @@ import trio
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.ports.files import Files, FolderEntry
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.session_summary import SessionItem, summary_of
 
 LOADS_MAX: Final = 10
@@ -32,7 +33,7 @@ Progress = Callable[[int, int, tuple[SessionItem, ...] | None], object]
 """Called with the number of files read so far, of all files, and now and then with the items so far, newest first."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionFileName:
     """A file that may hold a session."""
 
@@ -96,7 +97,7 @@ async def _listed(files: Files, names: Sequence[SessionFileName], progress: Prog
     return listing.newest_first()
 
 
-@attrs.define(kw_only=True)
+@shapes.define(kw_only=True)
 class _Listing:
     """One listing under way; its workers take the next name from `waiting`."""
 

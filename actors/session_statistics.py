@@ -2,9 +2,9 @@
 
 from typing import Final
 
-import attrs
 import trio
 
+from camshaft.kernel import shapes
 from camshaft.kernel.estimates import ContextUsage, context_usage
 from camshaft.kernel.models import Model
 from camshaft.kernel.state import SessionState
@@ -14,7 +14,7 @@ ENTRIES_BETWEEN_CHECKPOINTS: Final = 256
 """A few ms of counting; the loop serves others in between."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Statistics:
     """What a session consists of, over all its branches, and how full its context is."""
 

@@ -3,17 +3,16 @@
 import os
 from collections.abc import Iterable
 
-import attrs
-
 from camshaft.actors.generation import Checked
 from camshaft.actors.runtime import Runtime
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.projection import ContextEntry, Projection
 from camshaft.kernel.state import SessionState
 from camshaft.kernel.tree_nodes import TreeNode, tree_nodes
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class SessionView:
     """The session, to read. Every member raises StaleContext once the generation is over."""
 

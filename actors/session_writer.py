@@ -13,8 +13,6 @@ does. The writer's lease is held from the first write to `close` (SES-90).
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
-import attrs
-
 from camshaft.actors.errors import CommandRefused
 from camshaft.actors.event_stream import EventStream, Listener
 from camshaft.actors.logs.new_session import create_session
@@ -23,6 +21,7 @@ from camshaft.actors.opening import Surroundings, Target, open_log
 from camshaft.actors.session import SessionActor, loaded_state
 from camshaft.actors.session_fork import Source, laid_out
 from camshaft.actors.world import World
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import Append, Command, MoveLeaf
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.errors import Rejection
@@ -51,7 +50,7 @@ def _actor(log: Log, loaded: Loaded, around: Surroundings, stream: EventStream) 
     return SessionActor(log, around.world.clock, around.world.ids, stream, loaded_state(loaded, Settings()))
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class SessionWriter:
     """One session, and after `extract` the one that came out of it. Close it, or use it in a `with`."""
 

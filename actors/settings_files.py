@@ -20,6 +20,7 @@ import trio
 from camshaft.actors.actor import Failure, guard, guard_now
 from camshaft.actors.locked_file import replace_locked
 from camshaft.actors.ports.files import read_plain_file
+from camshaft.kernel import shapes
 from camshaft.kernel.codec import loads
 from camshaft.kernel.errors import MalformedJson
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze, thaw
@@ -61,7 +62,7 @@ class SettingsStorage(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class FileStorage:
     """`settings.json` of the user's folder and of the project's (SET-1)."""
 
@@ -81,7 +82,7 @@ class FileStorage:
         await replace_locked(path, lambda: rewrite(_read(path)))
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class MemoryStorage:
     """Settings that are kept nowhere: for tests, and for hosts that have them elsewhere."""
 
@@ -103,7 +104,7 @@ class MemoryStorage:
             self._held[scope] = after
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SettingsError:
     """A change that did not reach its file. It counts in memory all the same."""
 
@@ -111,13 +112,13 @@ class SettingsError:
     message: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Change:
     path: tuple[str, ...]
     value: Json
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class SettingsFiles:
     """The settings of one working directory. Its owner calls `flush` before it lets go of it, or lends it a nursery."""
 

@@ -14,13 +14,14 @@ import attrs
 import trio
 
 from camshaft.actors.actor import Bounds
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import Signal
 
 ABORT_GRACE_S: Final = 10.0
 """Default of the first stage: long enough for a tool to tidy up, short enough for a person to wait (LOOP-71)."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class AbortSignal:
     """The signal of one run; handlers, tools and adapters see `cancelled` and `wait()`."""
 

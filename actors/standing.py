@@ -10,12 +10,12 @@ its context, and tasks and threads that a handler starts are part of its call.
 from contextvars import ContextVar
 from typing import Final
 
-import attrs
 import trio
 
 from camshaft.actors.actor import Bounds
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.generation import Generation
+from camshaft.kernel import shapes
 
 WINDOW_S: Final = 1.0
 """Actions of an extension are counted within windows of this length."""
@@ -44,7 +44,7 @@ class TooManyActions(CamshaftError):
         )
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Lease:
     """One call of an async handler: when it is ended by force, and whether it was. The clock can be stopped."""
 
@@ -86,7 +86,7 @@ CALL: Final[ContextVar[Lease | None]] = ContextVar("camshaft_handler_call", defa
 """The call that this task is part of."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Standing:
     """Of one extension in one generation."""
 

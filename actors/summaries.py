@@ -16,7 +16,7 @@ from camshaft.actors.request_hooks import summary_hooks
 from camshaft.actors.routing import Dispatch, RouteFailed, Routing
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.signal import AbortSignal
-from camshaft.kernel import retries
+from camshaft.kernel import retries, shapes
 from camshaft.kernel.events import (
     Event,
     SummarizationRetryAttemptStart,
@@ -30,7 +30,7 @@ from camshaft.kernel.stream import Ended, begin, finish
 from camshaft.kernel.summaries import SummaryFailure, SummaryRequest, SummaryText, answered
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Summarizer:
     """Asks for the summaries of one operation: with the model and settings that hold when it begins (CMP-21)."""
 

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-import attrs
 import trio
 
 from camshaft.actors.actor import Failure, guard
+from camshaft.kernel import shapes
 
 RESTARTS_MAX: Final = 3
 """Crashes within the window before escalation."""
@@ -23,7 +23,7 @@ RESTART_WINDOW_S: Final = 60.0
 """The window, in seconds."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ChildSpec:
     """One row of a supervisor's table."""
 

@@ -15,6 +15,7 @@ import attrs
 
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.registrations import Extension, Flag, MarkdownTransformer, Shortcut
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import CustomEntry
 from camshaft.kernel.messages import CustomMessage
 from camshaft.kernel.tools import ToolDefinition
@@ -42,7 +43,7 @@ RESERVED_ACTIONS: Final = (
 """Actions of a frontend whose keys, whatever they are, no extension can take (EXT-32)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Offer:
     """What one extension offers."""
 
@@ -55,7 +56,7 @@ class Offer:
     markdown_transformer: MarkdownTransformer | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ExtensionSurface:
     """What all extensions offer at one moment, in load order."""
 
@@ -67,7 +68,7 @@ class ExtensionSurface:
         return {flag.name: flag for offer in self.offers for flag in offer.flags}
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Problem:
     """What an extension did wrong, or cannot have."""
 
@@ -75,7 +76,7 @@ class Problem:
     text: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BoundShortcuts:
     """Which key runs what."""
 
@@ -85,7 +86,7 @@ class BoundShortcuts:
     """Warnings about keys that are refused, or taken from somebody."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RenderView:
     """How something is to be shown."""
 
@@ -95,7 +96,7 @@ class RenderView:
     theme: Any = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Rendered:
     """What an extension makes of something; `value` None: show it the default way."""
 
@@ -103,7 +104,7 @@ class Rendered:
     problem: Problem | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MarkdownContext:
     """Where a piece of Markdown is shown (API-10)."""
 
@@ -115,7 +116,7 @@ class MarkdownContext:
     timestamp: int | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Transformed:
     """Markdown after every transformer."""
 
@@ -123,7 +124,7 @@ class Transformed:
     problems: tuple[Problem, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolRenderers:
     """How a tool's calls are shown; None: the default way."""
 

@@ -30,7 +30,7 @@ from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_values import checked_arguments, error_result, read_result
 from camshaft.actors.updates import Updates
-from camshaft.kernel import nested
+from camshaft.kernel import nested, shapes
 from camshaft.kernel.commands import FinishCall
 from camshaft.kernel.events import ToolExecutionEnd, ToolExecutionStart
 from camshaft.kernel.hook_events import ToolResultEvent
@@ -52,7 +52,7 @@ LOST_TEXT: Final = "The tool was interrupted; whether it had an effect is unknow
 FINISHED_TEXT: Final = "The call {} has finished; it can make no more calls"
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Call:
     """A call under way; handed to the tool's context, so that it can make calls of its own."""
 
@@ -77,7 +77,7 @@ class _Call:
         return self.root or self
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Ready:
     """A call that passed everything before `execute`."""
 
@@ -88,7 +88,7 @@ class _Ready:
     """Set when `execute` is called, or the call ended without it."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class ToolExecutor:
     """Runs the batches of one session."""
 

@@ -26,6 +26,7 @@ from camshaft.actors.errors import CamshaftError
 from camshaft.actors.locked_file import replace_locked
 from camshaft.actors.ports.files import read_plain_file
 from camshaft.actors.settings_files import PROJECT_FOLDER
+from camshaft.kernel import shapes
 from camshaft.kernel.codec import loads
 from camshaft.kernel.errors import MalformedJson
 
@@ -46,7 +47,7 @@ class InvalidTrustStore(CamshaftError):
     """The store of trust decisions is damaged: nothing is trusted, and nothing is written, until a person has mended it."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TrustAnswer:
     """What a `project_trust` handler or a person said."""
 
@@ -56,7 +57,7 @@ class TrustAnswer:
     """Whether the decision is kept for later processes."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TrustDecision:
     """Whether a folder is trusted, and who said so."""
 
@@ -68,7 +69,7 @@ Ask = Callable[[str], Awaitable[TrustAnswer | None]]
 """Asks about a folder; None or an answer without `trusted` leaves it undecided."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class TrustStore:
     """Decisions by folder, in `trust.json` of the user's folder (TRUST-5)."""
 
@@ -112,7 +113,7 @@ def trust_store(agent_dir: str) -> TrustStore:
     return TrustStore(os.path.join(agent_dir, TRUST_FILE))
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class TrustResolver:
     """Decides for one process: each folder once, whatever happens to it afterwards (TRUST-7, EXT-65)."""
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-import attrs
-
 from camshaft.actors.desk import Desk
 from camshaft.actors.generation import Checked
 from camshaft.actors.ui_context import ExtensionUi, Level
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import Signal
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class TrustUi:
     """The reduced UI. Where nobody can be asked before the session begins, dialogs give their fallback."""
 
@@ -45,7 +44,7 @@ class TrustUi:
             self._say(message)
 
 
-@attrs.frozen(eq=False, kw_only=True)
+@shapes.frozen(eq=False, kw_only=True)
 class TrustContext:
     """Context of `project_trust` handlers."""
 

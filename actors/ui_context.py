@@ -9,12 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
-import attrs
-
 from camshaft.actors.desk import Desk
 from camshaft.actors.errors import CamshaftError
 from camshaft.actors.generation import Checked
 from camshaft.actors.ui_port import PlainTheme, ThemeChange
+from camshaft.kernel import shapes
 from camshaft.kernel.dialogs import Dialog, DialogKind, Placement, Widget
 from camshaft.kernel.tools import Signal
 
@@ -29,7 +28,7 @@ class UiMisuse(CamshaftError):
     """A dialog, notification or line was given what cannot be shown; the text says what was expected."""
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class ExtensionUi:
     """Dialogs and lines of one extension. `timeout` is in ms; it and `signal` end a dialog with its fallback (UI-3)."""
 

@@ -11,12 +11,11 @@ object. The methods of `ScreenPort` are optional: without one its calls behave a
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.dialogs import Dialog, Placement
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ThemeChange:
     """What became of a wish for another theme."""
 
@@ -24,7 +23,7 @@ class ThemeChange:
     error: str | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class PlainTheme:
     """The theme where there is none: every text stays as it is."""
 
@@ -191,7 +190,7 @@ class Answering(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class WatchedUi:
     """The UI of a host that watches events and answers by id. One for each conversation.
 

@@ -16,7 +16,7 @@ import trio
 from camshaft.actors.actor import guard_now
 from camshaft.actors.event_stream import EventStream
 from camshaft.actors.extension_host import ExtensionHost
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.events import ToolExecutionUpdate
 from camshaft.kernel.messages import ToolCall
 from camshaft.kernel.tools import ToolResult
@@ -25,7 +25,7 @@ UPDATES_WAITING_MAX: Final = 16
 """Partial results of one call that wait for slow handlers; a frontend wants the newest, not all."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Updates:
     """The partial results of one call."""
 

@@ -12,6 +12,7 @@ import attrs
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
 from camshaft.actors.provider_auth import AuthStatus, RequestAuth
 from camshaft.actors.providers import Emit, ModelRequest, Provider
+from camshaft.kernel import shapes
 from camshaft.kernel.models import THINKING_LEVELS, VIRTUAL_API, Model
 from camshaft.kernel.persistent import FrozenDict
 from camshaft.kernel.routing import last_answer
@@ -19,7 +20,7 @@ from camshaft.kernel.state import SessionState
 from camshaft.kernel.tools import Signal
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class VirtualModel:
     """What an extension registers (VM-1)."""
 
@@ -88,7 +89,7 @@ def limiting_model(state: SessionState, providers: Sequence[Provider]) -> Model 
     return answered_model(state, providers) or state.selection.model
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class VirtualProvider:
     """A provider of virtual models, beside the physical ones of the provider with the same id, if there is one."""
 

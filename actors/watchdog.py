@@ -15,11 +15,13 @@ from typing import Any, Final
 
 import attrs
 
+from camshaft.kernel import shapes
+
 LOOKS_PER_LIMIT: Final = 4
 """A handler is named at most a quarter of the limit too late."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Sight:
     """A call under way."""
 
@@ -28,7 +30,7 @@ class _Sight:
     told: bool = False
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Watchdog:
     """Watches the calls of one kernel, which run one at a time."""
 

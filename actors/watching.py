@@ -24,6 +24,7 @@ import trio
 from camshaft.actors.event_stream import EventStream, Ongoing
 from camshaft.actors.prompts import Position
 from camshaft.actors.seat_parts import SeatParts
+from camshaft.kernel import shapes
 from camshaft.kernel.dialogs import Dialog, UiState
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.events import (
@@ -47,7 +48,7 @@ _JOINED: Final = frozenset({"text_delta", "thinking_delta", "toolcall_delta"})
 """Block events whose texts can be joined."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Cursor:
     """How far a frontend got. Of a session, not of a process: it can be kept and used later."""
 
@@ -60,7 +61,7 @@ class Cursor:
     """Events told in it so far."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class QueuedTexts:
     """The user messages that wait, oldest first (QUE-6)."""
 
@@ -68,7 +69,7 @@ class QueuedTexts:
     follow_up: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpenCall:
     """A tool call that runs."""
 
@@ -77,7 +78,7 @@ class OpenCall:
     """Its last update, if it gave one."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Waiting:
     """A run waits before it asks the model again."""
 
@@ -98,7 +99,7 @@ _PHASES: Final[Mapping[Activity, Phase]] = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Snapshot:
     """Everything a frontend has to know, at one moment."""
 
@@ -136,7 +137,7 @@ class Snapshot:
     diagnostics: tuple[DiagnosticEvent, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Moment:
     """Something happened."""
 
@@ -149,7 +150,7 @@ class Moment:
     """Where the session stands now."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Gap:
     """Events were lost, or the conversation goes on in another session: go on from this snapshot."""
 
@@ -160,7 +161,7 @@ class Gap:
     """Why everything is new, if the session was replaced or its extensions loaded anew."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Watch:
     """An async iterator of moments and gaps, with the snapshot they go on from. See the header."""
 

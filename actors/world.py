@@ -14,9 +14,10 @@ from camshaft.actors.ports.files import Files, RealFiles
 from camshaft.actors.ports.http import Http, RealHttp
 from camshaft.actors.ports.log_files import LogFiles, RealLogFiles
 from camshaft.actors.ports.processes import Processes, RealProcesses
+from camshaft.kernel import shapes
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class World:
     """The ports of one kernel."""
 

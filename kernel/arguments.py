@@ -7,8 +7,7 @@ import json
 from functools import lru_cache
 from typing import Any, Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.coercion import coerced
 from camshaft.kernel.errors import KernelError
 from camshaft.kernel.persistent import FrozenDict, Json, thaw
@@ -55,7 +54,7 @@ def _text(tool_name: str, errors: list[tuple[tuple[str | int, ...], str]], argum
     return "\n".join([f'Validation failed for tool "{tool_name}":', *lines, "", "Received arguments:", received])
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class _SameObject:
     """A key that is equal only for the same schema object; holding it keeps its identity from being reused."""
 

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, assert_never
 
 import attrs
 
-from camshaft.kernel import codec, edits, estimates
+from camshaft.kernel import codec, edits, estimates, shapes
 from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import AppendCompaction, CommitBatch
 from camshaft.kernel.compaction import compaction_entry
@@ -51,7 +51,7 @@ PREVIEW_ID: Final = "preview-{}"
 """Ids of previewed drafts, counted from 1: positional, so they need nothing from the world."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BoundaryRule:
     """What one boundary does differently."""
 
@@ -67,7 +67,7 @@ RULES: Final[Mapping[BoundaryKind, BoundaryRule]] = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BoundaryResult:
     """What a boundary handler may return; a field left out keeps the proposal's."""
 
@@ -77,7 +77,7 @@ class BoundaryResult:
     """Whether the run asks the model once more."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BoundaryContext:
     """What the context would be with the proposal appended; every field is computed when read."""
 
@@ -118,7 +118,7 @@ class BoundaryContext:
         return RULES[self.kind].queued_makes_runnable == "always" or _ends_with_assistant(self.projection)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Proposal:
     """The proposal so far."""
 

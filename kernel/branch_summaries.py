@@ -8,8 +8,7 @@ model that summarises them.
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.contribution import contribution, unedited
 from camshaft.kernel.entries import (
     BranchSummaryEntry,
@@ -51,7 +50,7 @@ SUMMARY_USED_MAX: Final = 0.9
 # -- where to ----------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Destination:
     """Where a navigation leads (CMP-61)."""
 
@@ -70,7 +69,7 @@ def destination(entry: Entry) -> Destination:
     return Destination(leaf_id=entry.id)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class NavigationResult:
     """What a navigation did."""
 
@@ -81,7 +80,7 @@ class NavigationResult:
     summary_entry: BranchSummaryEntry | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class LeftBranch:
     """What a navigation leaves behind (CMP-62)."""
 
@@ -103,7 +102,7 @@ def left_branch(tree: Tree, old_leaf: int | None, target: int) -> LeftBranch:
 # -- what is summarised ------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BranchContent:
     """What of a branch is summarised."""
 

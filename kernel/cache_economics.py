@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import MessageEntry
 from camshaft.kernel.kinds import ASSISTANT
 from camshaft.kernel.messages import NO_USAGE, AssistantMessage, Usage
@@ -22,7 +21,7 @@ SAVINGS_MIN_USD: Final = 0.05
 """Expected savings below this are not worth a request."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WarmingForecast:
     """Whether a refresh pays (CACHE-7). USD."""
 

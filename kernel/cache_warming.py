@@ -25,6 +25,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.beginnings import still_begins
 from camshaft.kernel.cache_economics import Action, Phase, WarmingForecast, forecast, last_usage
 from camshaft.kernel.errors import IllegalStep
@@ -60,7 +61,7 @@ OVER: Final = "inactive"
 # -- what is known -----------------------------------------------------------------------
 
 
-@attrs.frozen
+@shapes.frozen
 class Instant:
     """A moment on both clocks."""
 
@@ -74,7 +75,7 @@ class Instant:
         return max(self.running_s - earlier.running_s, (self.wall_ms - earlier.wall_ms) / 1000)
 
 
-@attrs.frozen
+@shapes.frozen
 class Lifetime:
     """How long the provider keeps a cache entry after its last use."""
 
@@ -92,7 +93,7 @@ class Lifetime:
         return self.delay_s + (self.seconds - self.delay_s) / 2
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Asked:
     """A real request of the session, as far as a warming depends on it."""
 
@@ -106,7 +107,7 @@ class Asked:
     at: Instant
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class View:
     """What else of the session counts, as it is now."""
 
@@ -159,7 +160,7 @@ class State(Enum):
     REPLAYING = "replaying"
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Held:
     """The request that is kept warm."""
 
@@ -170,7 +171,7 @@ class Held:
     phase: Phase = "streaming"
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Warming:
     """The warming of one session."""
 
@@ -197,26 +198,26 @@ class Warming:
         return self.held.used.running_s + self.held.lifetime.deadline_s
 
 
-@attrs.frozen
+@shapes.frozen
 class Requested:
     """The session makes a real request."""
 
     asked: Asked
 
 
-@attrs.frozen
+@shapes.frozen
 class RunSettled:
     """Its run has settled."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Due:
     """The time of the refresh has come."""
 
     at: Instant
 
 
-@attrs.frozen
+@shapes.frozen
 class Decided:
     """Extensions were asked."""
 
@@ -224,12 +225,12 @@ class Decided:
     at: Instant
 
 
-@attrs.frozen
+@shapes.frozen
 class Replayed:
     """The replay has ended, well or not."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Closed:
     """The session is left, or warming it failed."""
 
@@ -340,7 +341,7 @@ def _proposed(warming: Warming, view: View) -> WarmingForecast:
 # -- to be shown -------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WarmingStatus:
     """What a frontend shows of the warming (CACHE-11)."""
 

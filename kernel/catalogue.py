@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.models import THINKING_LEVELS, Model
 
@@ -27,7 +28,7 @@ Suffix = Literal["none", "strict", "lenient"]
 Fault = Literal["no-match", "ambiguous", "invalid-thinking-level"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ModelChoice:
     """What a reference means."""
 
@@ -39,7 +40,7 @@ class ModelChoice:
     """Whether the model is not in the catalogue: a copy of another one of its provider (MOD-95)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ScopeWarning:
     """What is odd about a pattern (MOD-96)."""
 
@@ -48,7 +49,7 @@ class ScopeWarning:
     pattern: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Scope:
     """The models that patterns mean, each once, in the order of the patterns."""
 
@@ -56,7 +57,7 @@ class Scope:
     warnings: tuple[ScopeWarning, ...] = ()
 
 
-@attrs.frozen
+@shapes.frozen
 class _Several:
     """Models of different providers, of which none is to be preferred."""
 
@@ -66,7 +67,7 @@ class _Several:
 _Found = Model | _Several | None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Catalogue:
     """The models to choose from, and what helps to choose."""
 

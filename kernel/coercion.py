@@ -15,8 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.persistent import thaw
 from camshaft.kernel.schema_errors import HOPS_MAX, accepts, target_of
 from camshaft.kernel.schemas import WHOLE_MAX, Schema, canonical, has_type, is_of_type, item_schema, matches_key, type_name, types_of
@@ -44,7 +43,7 @@ def number_text(value: float) -> str:
     return repr(value + 0).removesuffix(".0")
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Walk:
     validator: Any
     strict: bool

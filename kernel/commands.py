@@ -7,8 +7,7 @@ needs; times and fresh ids come from the world, as Stamps.
 from collections.abc import Mapping
 from typing import Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import CompactionDraft, Entry, Replacement
 from camshaft.kernel.messages import BashExecutionMessage, CustomMessage, Message, Usage
 from camshaft.kernel.models import Model
@@ -19,7 +18,7 @@ from camshaft.kernel.settings import QueueMode, Settings
 QueueName = Literal["steer", "followUp"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendMessage:
     """Append a message of the conversation; `entry_id` was reserved for it, if given."""
 
@@ -27,7 +26,7 @@ class AppendMessage:
     entry_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendCustomMessage:
     """Append a message of an extension."""
 
@@ -35,7 +34,7 @@ class AppendCustomMessage:
     entry_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendCustom:
     """Append state of an extension (API-14)."""
 
@@ -44,7 +43,7 @@ class AppendCustom:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendUsage:
     """Append model work outside the conversation (SES-26); an empty note is none."""
 
@@ -55,7 +54,7 @@ class AppendUsage:
     note: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendContextEdit:
     """Append a change of what another entry of the branch contributes; None omits it (SES-48 to SES-51)."""
 
@@ -63,7 +62,7 @@ class AppendContextEdit:
     replacement: Replacement | Mapping[str, Json] | None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendCompaction:
     """Append a compaction; a draft that keeps nothing gets its own id as the first kept one (SES-27)."""
 
@@ -73,7 +72,7 @@ class AppendCompaction:
     """True: an extension supplied the summary (SES-29)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AppendBranchSummary:
     """Go to another entry, or to none, and append there what happened on the branch that is left (SES-30)."""
 
@@ -88,7 +87,7 @@ class AppendBranchSummary:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SetLabel:
     """Label an entry of any branch; None clears (SES-52)."""
 
@@ -96,14 +95,14 @@ class SetLabel:
     label: str | None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SetName:
     """Name the session; empty clears (SES-33)."""
 
     name: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RecordSelection:
     """Append what the branch implies otherwise (SES-24)."""
 
@@ -112,7 +111,7 @@ class RecordSelection:
     thinking_level: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OmitEntries:
     """Take entries out of the context, because their response is asked for again (RTY-4)."""
 
@@ -121,7 +120,7 @@ class OmitEntries:
     """Completed with the id of the first omission."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CommitBatch:
     """Append these entries and a boundary's decision together; they were sealed against this state."""
 
@@ -129,7 +128,7 @@ class CommitBatch:
     decision: Decision | None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Enqueue:
     """Queue an input."""
 
@@ -138,7 +137,7 @@ class Enqueue:
     command_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ClaimRun:
     """Accept an input and start a run with it: the session is busy from here (LOOP-6)."""
 
@@ -148,14 +147,14 @@ class ClaimRun:
     command_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Unclaim:
     """The run could not be prepared: un-start it, its input is cancelled (LOOP-9)."""
 
     input_id: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PlanRun:
     """The starting messages are settled; `nextTurn` messages among them are consumed (LOOP-8, IN-6)."""
 
@@ -164,47 +163,47 @@ class PlanRun:
     starting: tuple[StartingMessage, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Take:
     """Poll a queue per its mode (QUE-2)."""
 
     queue: QueueName
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AnnounceDelivery:
     """A taken message is about to be delivered: it no longer counts as queued (QUE-6)."""
 
     input_id: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ClearQueues:
     """Empty both queues; taken messages are neither returned nor removed (QUE-14)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Hold:
     """Keep a context-only custom message, or a user command's result, until its time."""
 
     message: CustomMessage | BashExecutionMessage
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FlushHeld:
     """Append what is held, in order."""
 
     kind: Literal["custom", "shell"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PlanCalls:
     """A batch of calls is about to start."""
 
     calls: tuple[PlannedCall, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FinishCall:
     """A call of the batch ended; its message is appended when the batch is closed."""
 
@@ -212,17 +211,17 @@ class FinishCall:
     message: Message
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BecomeActive:
     """`agent_start`: the run is under way and has a signal."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RequestAbort:
     """Set the abort flag of the run; nothing while idle."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BecomeSettled:
     """The run is over; readers see idle, claims are deferred. What was taken and not delivered is queued again."""
 
@@ -230,17 +229,17 @@ class BecomeSettled:
     """None writes no record: the log refused it."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BecomeIdle:
     """`agent_settled` was dispatched."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BecomeCompacting:
     """A manual compaction or a navigation begins; only from idle. `BecomeIdle` ends it."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SelectModel:
     """Use another model; recorded for the session (API-22)."""
 
@@ -250,14 +249,14 @@ class SelectModel:
     """False: the selection of a resumed session, which its entries already hold."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SelectLevel:
     """Use another thinking level; recorded."""
 
     thinking_level: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SelectTools:
     """Replace the active set."""
 
@@ -266,7 +265,7 @@ class SelectTools:
     """Tools to activate when they are registered; None: as they are while the set stays the same, else none (EXPO-7)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SetQueueMode:
     """Change how a queue is polled, from the next poll on (QUE-1)."""
 
@@ -274,14 +273,14 @@ class SetQueueMode:
     mode: QueueMode
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UseSettings:
     """Go on under these settings; the modes of the queues stay as they were set."""
 
     settings: Settings
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MoveLeaf:
     """Go to another entry, or to none, without writing to the session file (SES-37, SES-38).
 

@@ -14,8 +14,7 @@ kept nor summarised (CMP-22 to CMP-35).
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import AppendCompaction
 from camshaft.kernel.entries import CompactionDraft, CompactionEntry, ContextEditEntry, MessageEntry
@@ -254,7 +253,7 @@ def compaction_entry(command: AppendCompaction, projection: Projection, entry_id
     )
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionResult:
     """What a compaction did, for its caller and for hosts (CMP-20)."""
 

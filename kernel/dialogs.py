@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.persistent import EMPTY, FrozenDict
 
 DialogKind = Literal["select", "confirm", "input", "editor"]
@@ -25,7 +26,7 @@ KEYS_MAX: Final = 100
 """Status lines, and widgets, of one conversation: no screen shows more."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Dialog:
     """A question that waits for a person."""
 
@@ -61,7 +62,7 @@ class Dialog:
 Placement = Literal["aboveEditor", "belowEditor"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Widget:
     """Lines that stay beside the editor."""
 
@@ -75,7 +76,7 @@ class Widget:
         return self.lines if more <= 0 else (*self.lines[:WIDGET_LINES_MAX], f"… ({more} more {'line' if more == 1 else 'lines'})")
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UiState:
     """Everything extensions show now; what a frontend that comes late draws first."""
 

@@ -7,13 +7,12 @@ three fractional digits and `Z` (MSG-2). Unknown types and malformed bodies are
 
 from typing import ClassVar, Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import Content, Message, SystemMessage, Usage
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionHeader:
     """Line 1 of a session file; no part of the tree (SES-1)."""
 
@@ -27,7 +26,7 @@ class SessionHeader:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MessageEntry:
     """A message of the conversation."""
 
@@ -39,7 +38,7 @@ class MessageEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ModelChangeEntry:
     """The selected model changed (SES-22)."""
 
@@ -52,7 +51,7 @@ class ModelChangeEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ThinkingLevelChangeEntry:
     """The thinking level changed; the value is an open text (SES-25)."""
 
@@ -64,7 +63,7 @@ class ThinkingLevelChangeEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UsageEntry:
     """Model work outside the conversation (SES-26)."""
 
@@ -80,7 +79,7 @@ class UsageEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionEntry:
     """History before `first_kept_entry_id` is replaced by a summary (SES-27, SES-28)."""
 
@@ -99,7 +98,7 @@ class CompactionEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BranchSummaryEntry:
     """What happened on a branch that was left (SES-30)."""
 
@@ -115,7 +114,7 @@ class BranchSummaryEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CustomEntry:
     """State of an extension; never reaches a model (SES-31)."""
 
@@ -128,7 +127,7 @@ class CustomEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CustomMessageEntry:
     """A message of an extension that the model sees."""
 
@@ -143,7 +142,7 @@ class CustomMessageEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Replacement:
     """New content for the target of a context edit."""
 
@@ -151,7 +150,7 @@ class Replacement:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextEditEntry:
     """Changes what another entry contributes to the context; null omits it (CTX-8)."""
 
@@ -164,7 +163,7 @@ class ContextEditEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class LabelEntry:
     """Names another entry; without or with an empty label it clears the name (SES-32)."""
 
@@ -177,7 +176,7 @@ class LabelEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionInfoEntry:
     """Names the session; empty clears the name (SES-33)."""
 
@@ -189,7 +188,7 @@ class SessionInfoEntry:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpaqueEntry:
     """An entry of unknown type, or whose body cannot be read: kept, contributes nothing (SES-11, MSG-43)."""
 
@@ -217,7 +216,7 @@ Entry = (
 )
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CustomDraft:
     """A proposed `custom` entry."""
 
@@ -227,7 +226,7 @@ class CustomDraft:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CustomMessageDraft:
     """A proposed `custom_message` entry."""
 
@@ -239,7 +238,7 @@ class CustomMessageDraft:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextEditDraft:
     """A proposed `context_edit` entry; null omits the target."""
 
@@ -249,7 +248,7 @@ class ContextEditDraft:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionDraft:
     """A proposed `compaction` entry; null keeps nothing before it (BND-28)."""
 

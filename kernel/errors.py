@@ -1,9 +1,9 @@
 """The kernel's own errors and refusals, on one page."""
 
-import attrs
+from camshaft.kernel import shapes
 
 
-@attrs.frozen
+@shapes.frozen
 class Rejection:
     """Why a command was refused; nothing has changed. Inside the kernel refusals are values."""
 

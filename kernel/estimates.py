@@ -10,9 +10,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Final
 
-import attrs
-
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.errors import KernelError
 from camshaft.kernel.messages import (
     FAILED,
@@ -187,7 +185,7 @@ def _optional_sum(one: int | None, other: int | None) -> int | None:
 # -- a context ---------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextEstimate:
     """The size of a context in tokens."""
 
@@ -244,7 +242,7 @@ def _estimated(projection: Projection) -> ContextEstimate:
     return ContextEstimate(tokens=total, trailing_tokens=total)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextUsage:
     """How full the context is, as reported (CMP-7)."""
 
@@ -284,7 +282,7 @@ class BadSetting(KernelError):
     """A compaction setting is no count; the text names it and its value (CMP-10)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionLimits:
     """The compaction settings that hold for one model (CMP-9)."""
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.compaction import CompactionResult
 from camshaft.kernel.dialogs import Dialog, Ending, UiValue
 from camshaft.kernel.entries import Entry
@@ -21,14 +22,14 @@ SummarySource = Literal["compaction", "branchSummary"]
 """What a summary is made for."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AgentStart:
     """A low-level run begins: the first one, a retry, late queued messages or a settle continuation."""
 
     type: ClassVar[str] = "agent_start"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AgentEnd:
     """A low-level run ended; not yet idle."""
 
@@ -38,7 +39,7 @@ class AgentEnd:
     will_retry: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AgentSettled:
     """The session run is over and the session idle; exactly one per session run."""
 
@@ -47,7 +48,7 @@ class AgentSettled:
     """Whether an abort was requested during the run, even if every turn completed (LOOP-33)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BashExecutionUpdate:
     """A command that a person runs printed something (RPC-76)."""
 
@@ -58,14 +59,14 @@ class BashExecutionUpdate:
     """The id of the client's command that ran it."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TurnStart:
     """A turn begins, before its messages."""
 
     type: ClassVar[str] = "turn_start"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TurnEnd:
     """A turn ended; its boundary is committed."""
 
@@ -74,7 +75,7 @@ class TurnEnd:
     tool_results: tuple[ToolResultMessage, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MessageStart:
     """A message begins; an assistant message is partial (`pending`) here."""
 
@@ -82,7 +83,7 @@ class MessageStart:
     message: Message
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MessageUpdate:
     """A block event of the streaming assistant message."""
 
@@ -96,7 +97,7 @@ class MessageUpdate:
         return self.partial.message
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MessageEnd:
     """The message is final and in the log (LOOP-19)."""
 
@@ -104,7 +105,7 @@ class MessageEnd:
     message: Message
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolExecutionStart:
     """A call begins, also an unknown, invalid or blocked one. `args` are those of the model (LOOP-46)."""
 
@@ -115,7 +116,7 @@ class ToolExecutionStart:
     parent_tool_call_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolExecutionUpdate:
     """A partial result of a running call."""
 
@@ -127,7 +128,7 @@ class ToolExecutionUpdate:
     parent_tool_call_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolExecutionEnd:
     """A call ended; in completion order."""
 
@@ -141,7 +142,7 @@ class ToolExecutionEnd:
     parent_tool_call_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class QueueUpdate:
     """The texts of the user messages that wait (QUE-6)."""
 
@@ -150,7 +151,7 @@ class QueueUpdate:
     follow_up: tuple[str, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class EntryAppended:
     """An entry that is no ordinary message was appended (LOOP-47)."""
 
@@ -158,7 +159,7 @@ class EntryAppended:
     entry: Entry
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AutoRetryStart:
     """A failed response will be asked for again after a wait."""
 
@@ -170,7 +171,7 @@ class AutoRetryStart:
     error_message: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AutoRetryEnd:
     """Retrying is over: a response succeeded, attempts ran out, or it was cancelled."""
 
@@ -180,7 +181,7 @@ class AutoRetryEnd:
     final_error: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionStart:
     """A compaction begins."""
 
@@ -188,7 +189,7 @@ class CompactionStart:
     reason: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionEnd:
     """A compaction ended, or could not begin."""
 
@@ -203,7 +204,7 @@ class CompactionEnd:
     """None when aborted."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SummarizationRetryScheduled:
     """A summary request failed and will be repeated (RTY-15)."""
 
@@ -214,7 +215,7 @@ class SummarizationRetryScheduled:
     error_message: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SummarizationRetryAttemptStart:
     """A summary request is repeated now."""
 
@@ -224,14 +225,14 @@ class SummarizationRetryAttemptStart:
     """Of a compaction."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SummarizationRetryFinished:
     """No summary request is repeated any more, whatever came of the last one."""
 
     type: ClassVar[str] = "summarization_retry_finished"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionInfoChanged:
     """The session has another name; absent when cleared."""
 
@@ -239,7 +240,7 @@ class SessionInfoChanged:
     name: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionReplaced:
     """The conversation goes on in another session, or with its extensions loaded anew: what was shown is to be read again."""
 
@@ -252,7 +253,7 @@ class SessionReplaced:
     previous_session_file: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ThinkingLevelChanged:
     """The effective thinking level changed."""
 
@@ -260,7 +261,7 @@ class ThinkingLevelChanged:
     level: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ExtensionErrorEvent:
     """An extension failed; nothing else is affected (ERR-1, ERR-5)."""
 
@@ -277,7 +278,7 @@ class ExtensionErrorEvent:
     """The traceback; None if nothing was raised."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class DialogOpened:
     """An extension asks a person; `Seat.dialogs` has it until it is closed. Only where a UI is bound, as the next four."""
 
@@ -285,7 +286,7 @@ class DialogOpened:
     dialog: Dialog
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class DialogClosed:
     """A dialog is open no longer; whoever shows it takes it away."""
 
@@ -294,7 +295,7 @@ class DialogClosed:
     ending: Ending
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Notified:
     """An extension says something to people, once; it is not kept."""
 
@@ -306,7 +307,7 @@ class Notified:
     """Its path."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UiChanged:
     """An extension shows something else, or nothing any more; `Seat.ui` has all that is shown."""
 
@@ -319,14 +320,14 @@ class UiChanged:
     """None: cleared."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UiReset:
     """The extensions were replaced, and with them everything they showed (UI-7)."""
 
     type: ClassVar[str] = "ui_reset"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class DiagnosticEvent:
     """Something a host should know that changed no behaviour: a damaged line, a foreign writer, a restart."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import CompactionEntry, Entry, LabelEntry, OpaqueEntry, SessionHeader
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.kinds import ASSISTANT, COMPACTION, LABEL, USER, kind_of
@@ -20,7 +20,7 @@ from camshaft.kernel.tree import Tree
 _FILE_WORTHY: Final = (USER, ASSISTANT)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Extract:
     """The entries of a new session: some of a tree, some of them changed, and labels at the end."""
 

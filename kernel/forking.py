@@ -6,8 +6,7 @@ if isinstance(plan, ForkPlan): ...  # plan.text goes back to the editor
 
 from typing import Final, Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import MessageEntry
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.kinds import USER
@@ -21,7 +20,7 @@ INVALID_FORK_TEXT: Final = "Invalid entry ID for forking"
 NO_LEAF_TEXT: Final = "Cannot clone session: no current entry selected"
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class ForkPlan:
     """The branch a new session is made of."""
 

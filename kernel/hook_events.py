@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.boundary import BoundaryContext
 from camshaft.kernel.entries import Draft
 from camshaft.kernel.messages import AssistantMessage, Block, Content, ImageBlock, Message, ToolResultMessage, Usage
@@ -14,7 +15,7 @@ from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionStartEvent:
     """A session is bound to its extensions (EXT-41)."""
 
@@ -25,7 +26,7 @@ class SessionStartEvent:
     """The session that was left for this one; None at the start, after a reload, and for one in memory."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionShutdownEvent:
     """The session is about to be left; once per `session_start` (EXT-52)."""
 
@@ -36,7 +37,7 @@ class SessionShutdownEvent:
     """The session that is gone to; None at the end, before a reload, and for one in memory."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionCompactFailedEvent:
     """A compaction failed, was aborted, or could not begin."""
 
@@ -48,7 +49,7 @@ class SessionCompactFailedEvent:
     from_extension: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class InputEvent:
     """A text arrived, before expansion (IN-1)."""
 
@@ -60,7 +61,7 @@ class InputEvent:
     """How it would be queued; None while idle (LOOP-3)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class InputResult:
     """`continue`, `transform` (needs `text`) or `handled` (IN-2)."""
 
@@ -69,7 +70,7 @@ class InputResult:
     images: tuple[ImageBlock, ...] | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CustomInput:
     """A message an extension sends: a custom message without its time."""
 
@@ -80,7 +81,7 @@ class CustomInput:
     details: Json = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BeforeAgentStartEvent:
     """A run is about to start. `system_prompt_options` is a thawed copy to edit in place."""
 
@@ -94,7 +95,7 @@ class BeforeAgentStartEvent:
     """A `Thawed` copy of PromptOptions."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BeforeAgentStartResult:
     """A message to add to the starting messages, a forced prompt for this run (PB-5)."""
 
@@ -102,7 +103,7 @@ class BeforeAgentStartResult:
     system_prompt: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AgentEndEvent:
     """A low-level run ended; no sign that the session is idle."""
 
@@ -110,7 +111,7 @@ class AgentEndEvent:
     messages: tuple[Message, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TurnStartEvent:
     """A turn begins, before its messages."""
 
@@ -120,7 +121,7 @@ class TurnStartEvent:
     timestamp: int
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TurnEndEvent:
     """The actionable boundary after a turn; its messages are in the session (BND-1)."""
 
@@ -136,7 +137,7 @@ class TurnEndEvent:
     context: BoundaryContext
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AgentBeforeSettleEvent:
     """The actionable boundary before the run settles (BND-1)."""
 
@@ -147,7 +148,7 @@ class AgentBeforeSettleEvent:
     context: BoundaryContext
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextEvent:
     """The messages of the next request without system messages: a list of thawed copies to edit or replace."""
 
@@ -157,7 +158,7 @@ class ContextEvent:
     """The copies as they were handed out, in their order, so that edits of the list itself show."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextWithSystemEvent:
     """The whole transcript of the next request: a list of thawed copies to edit or replace."""
 
@@ -165,21 +166,21 @@ class ContextWithSystemEvent:
     messages: list[Any]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextResult:
     """The messages to send: thawed ones, message objects, or dicts with their fields."""
 
     messages: object = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class MessageEndResult:
     """The message to store instead, of the same role: a thawed one, a message object, or a dict with its fields."""
 
     message: object = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolCallEvent:
     """A validated call before it runs. `input` is a private dict to edit in place (TOOL-18)."""
 
@@ -190,7 +191,7 @@ class ToolCallEvent:
     parent_tool_call_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolCallResult:
     """Block the call, or replace its input (TOOL-18 to TOOL-20)."""
 
@@ -200,7 +201,7 @@ class ToolCallResult:
     input: FrozenDict | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolResultEvent:
     """An executed call's result before it is final (TOOL-30)."""
 
@@ -218,7 +219,7 @@ class ToolResultEvent:
     """Fields that are null and not missing, by their JSON names."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolResultPatch:
     """What to change; None keeps (EVT-37)."""
 
@@ -231,7 +232,7 @@ class ToolResultPatch:
     """Without effect: what a batch does next is its tools' to say (TOOL-33). Accepted, so that a tool's result can be returned whole."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BeforeProviderHeadersEvent:
     """A request's own headers, a private dict to edit in place: a text sets, None removes (WIRE-102)."""
 
@@ -239,7 +240,7 @@ class BeforeProviderHeadersEvent:
     headers: dict[str, str | None]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BeforeProviderRequestEvent:
     """A request's body before it is sent, a private copy to edit in place or to replace by returning another (WIRE-103)."""
 
@@ -247,7 +248,7 @@ class BeforeProviderRequestEvent:
     payload: Any
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AfterProviderResponseEvent:
     """The head of a response, whatever its status; its body is not read yet (WIRE-106)."""
 
@@ -257,7 +258,7 @@ class AfterProviderResponseEvent:
     """Names in lower case."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProviderStreamEvent:
     """One parsed event of the provider, before it is normalised (WIRE-107)."""
 
@@ -268,7 +269,7 @@ class ProviderStreamEvent:
     data: Json
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ModelSelectEvent:
     """Another model was selected."""
 
@@ -278,7 +279,7 @@ class ModelSelectEvent:
     source: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ThinkingLevelSelectEvent:
     """The effective thinking level changed."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.kernel import boundary, codec
+from camshaft.kernel import boundary, codec, shapes
 from camshaft.kernel.boundary import BoundaryResult, Proposal
 from camshaft.kernel.errors import CodecError
 from camshaft.kernel.events import MessageEnd
@@ -53,7 +53,7 @@ SECTION_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 """Names of prompt sections an extension may set (PB-3)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class StartPlan:
     """Subject of `before_agent_start`: what the run will start with."""
 
@@ -65,7 +65,7 @@ class StartPlan:
     """Messages of handlers, in handler order."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class InputPlan:
     """Subject of `input`."""
 
@@ -73,7 +73,7 @@ class InputPlan:
     handled: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CallGate:
     """Subject of `tool_call`: the input that will run, or why it will not."""
 
@@ -88,7 +88,7 @@ class CallGate:
     """A handler blocked the call by raising; its text is the result even after an abort."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TurnSubject:
     """Subject of `turn_end`: the proposal and the turn it is about."""
 
@@ -101,7 +101,7 @@ class TurnSubject:
     outcome: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SettleSubject:
     """Subject of `agent_before_settle`."""
 
@@ -112,7 +112,7 @@ class SettleSubject:
 # -- merging -----------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Merged:
     """The subject after one handler."""
 
@@ -123,7 +123,7 @@ class Merged:
     """Errors to report against the handler's extension."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Now:
     """What a merge may look at besides subject and answer."""
 

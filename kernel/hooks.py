@@ -22,8 +22,7 @@ and its place in the loop or the seat.
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.boundary import BoundaryResult
 from camshaft.kernel.events import (
     AgentSettled,
@@ -126,7 +125,7 @@ from camshaft.kernel.session_merges import (
 )
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Hook:
     """One row of the table."""
 

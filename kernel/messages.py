@@ -8,8 +8,7 @@ way, writing gives back what was read. A message with a wrong type in a known fi
 
 from typing import ClassVar, Final, Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
 StopReason = str
@@ -20,7 +19,7 @@ FAILED: Final = frozenset({"error", "aborted"})
 """Stop reasons of a response that did not succeed."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TextBlock:
     """Text for or from the model."""
 
@@ -31,7 +30,7 @@ class TextBlock:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ImageBlock:
     """An image."""
 
@@ -42,7 +41,7 @@ class ImageBlock:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ThinkingBlock:
     """Reasoning of the model. An empty one with a signature still matters for replay (MSG-11)."""
 
@@ -53,7 +52,7 @@ class ThinkingBlock:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolCall:
     """The model's wish to run a tool."""
 
@@ -68,7 +67,7 @@ class ToolCall:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpaqueBlock:
     """A block of a type we do not know: kept, never shown to a model (MSG-39)."""
 
@@ -80,7 +79,7 @@ Block = TextBlock | ImageBlock | ThinkingBlock | ToolCall | OpaqueBlock
 Content = str | tuple[Block, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Cost:
     """Money, in the currency of the model's rates."""
 
@@ -94,7 +93,7 @@ class Cost:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Usage:
     """Tokens of one response."""
 
@@ -115,7 +114,7 @@ NO_USAGE: Final = Usage()
 """All counters zero: nothing known, or nothing used."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolDeclaration:
     """What the model is told about a tool; compared by value (CTX-26)."""
 
@@ -127,7 +126,7 @@ class ToolDeclaration:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolName:
     """A tool that is no longer declared."""
 
@@ -135,7 +134,7 @@ class ToolName:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SystemMessage:
     """Prompt and tool state, or a change of it (CTX-19)."""
 
@@ -152,7 +151,7 @@ class SystemMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UserMessage:
     """What a person, or an extension in their place, said."""
 
@@ -162,7 +161,7 @@ class UserMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AssistantMessage:
     """One response of a model, or of the loop when it failed (MSG-26)."""
 
@@ -195,7 +194,7 @@ class AssistantMessage:
         return tuple([block for block in self.content if isinstance(block, ToolCall)])
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolResultMessage:
     """The answer to one tool call."""
 
@@ -215,7 +214,7 @@ class ToolResultMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BashExecutionMessage:
     """A command the user ran, never the answer to a call (MSG-34)."""
 
@@ -231,7 +230,7 @@ class BashExecutionMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CustomMessage:
     """A message of an extension; the model sees it as a user message (CTX-31)."""
 
@@ -245,7 +244,7 @@ class CustomMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BranchSummaryMessage:
     """Exists in projections only (MSG-36)."""
 
@@ -256,7 +255,7 @@ class BranchSummaryMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionSummaryMessage:
     """Exists in projections only (MSG-36)."""
 
@@ -267,7 +266,7 @@ class CompactionSummaryMessage:
     extra: FrozenDict = EMPTY
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpaqueMessage:
     """A message with an unknown role (MSG-38) or a wrong type in a known field (MSG-41)."""
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.errors import MalformedJson
 from camshaft.kernel.persistent import Json
 
@@ -17,7 +17,7 @@ VERSION: Final = 3
 """What this kernel writes."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Diagnostic:
     """Something odd in a file that did not keep it from being opened."""
 
@@ -105,7 +105,7 @@ def _renamed_role(entry: dict[str, Json]) -> dict[str, Json]:
     return {**entry, "message": {**message, "role": "custom"}}
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Chain:
     """Version 2 gives every entry an id and a parent: the entry before it."""
 

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import Cost, Usage
 from camshaft.kernel.persistent import EMPTY, FrozenDict
 
@@ -19,7 +20,7 @@ VIRTUAL_API: Final = "pi-virtual"
 _ONLY_WHEN_MAPPED: Final = frozenset({"xhigh", "max"})
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Tier:
     """Other rates for large requests (MOD-11)."""
 
@@ -30,7 +31,7 @@ class Tier:
     cache_write: float
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Rates:
     """USD per million tokens."""
 
@@ -41,7 +42,7 @@ class Rates:
     tiers: tuple[Tier, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Model:
     """A catalogue entry (MOD-1)."""
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.messages import Content, Usage, text_of
 from camshaft.kernel.persistent import EMPTY, FrozenDict, IdIndex, Json, freeze
 from camshaft.kernel.truncate import cut_to_units
@@ -30,7 +30,7 @@ ERROR_UNITS_MAX: Final = 500
 """Error text one record keeps, in UTF-16 units (MSG-45)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class NestedCall:
     """One recorded call."""
 
@@ -46,7 +46,7 @@ class NestedCall:
     """For `error`: the text of the result, cut; None if it has no text."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class NestedCalls:
     """The record as it stands on the result."""
 
@@ -55,7 +55,7 @@ class NestedCalls:
     complete: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class NestedEnd:
     """How one call ended."""
 
@@ -66,7 +66,7 @@ class NestedEnd:
     duration_ms: int | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Nest:
     """All calls beneath one model-issued call so far."""
 

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
 
 DEPTH_MAX: Final = 128
@@ -172,7 +173,7 @@ def _number(found: re.Match[str]) -> Any:
     return value if math.isfinite(value) else _DROPPED
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class _Reader:
     """One preview under way: position, open containers, and the key each open object waits with."""
 

@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import attrs
+from camshaft.kernel import shapes
 
 _WILD: Final = re.compile(r"[*?\[]")
 _BUILTIN: Final = "builtin:"
 _PACKAGE: Final = "package:"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PathEntries:
     """The entries of one list, sorted by what they do; their paths are absolute."""
 

@@ -14,6 +14,8 @@ import attrs
 from pyrsistent import PVector
 from pyrsistent._pvector import python_pvector
 
+from camshaft.kernel import shapes
+
 T = TypeVar("T")
 V = TypeVar("V")
 
@@ -101,7 +103,7 @@ def thaw(value: Json) -> Any:
     return value
 
 
-@attrs.frozen
+@shapes.frozen
 class IdIndex(Generic[V]):
     """An immutable map from id to value for many ids: sealed dicts and a short tail.
 

@@ -6,7 +6,7 @@ A sequence may be cut between two pieces. What may be the beginning of one waits
 import re
 from typing import Final
 
-import attrs
+from camshaft.kernel import shapes
 
 WAITING_MAX: Final = 4096
 """Longest beginning of a sequence that waits for its end; a longer one is no sequence, and is shown without its control characters."""
@@ -22,7 +22,7 @@ _SEQUENCE: Final = re.compile(
 _JUNK: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\ud800-\udfff]")
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PlainPiece:
     """A piece of output, cleaned."""
 

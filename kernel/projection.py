@@ -24,6 +24,7 @@ from typing import Final
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.contribution import contribution, unedited
 from camshaft.kernel.convert import model_message
 from camshaft.kernel.entries import (
@@ -65,7 +66,7 @@ _ALL_KINDS: Final = bytes(range(256))
 _MAYBE_UNSENT: Final = (BashExecutionMessage, OpaqueMessage)
 
 
-@attrs.frozen
+@shapes.frozen
 class ContextEntry:
     """A selected entry and the messages it contributes, none if it is omitted (CTX-13)."""
 
@@ -74,7 +75,7 @@ class ContextEntry:
     position: int
 
 
-@attrs.frozen
+@shapes.frozen
 class Path:
     """Positions from the root to the leaf: as found, and as appended since."""
 
@@ -95,7 +96,7 @@ class Path:
         return Path(self.found, self.grown.append(position))
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Projection:
     """The context of one leaf. Compared by identity."""
 

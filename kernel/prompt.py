@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import attrs
-
 from camshaft.kernel import prompt_texts as texts
+from camshaft.kernel import shapes
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import BLANKS, Message, SystemMessage, ToolDeclaration, ToolName, text_of
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
@@ -30,7 +29,7 @@ _XML: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apo
 # -- replay ------------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SystemState:
     """Prompt and tools after replaying system messages (CTX-20)."""
 
@@ -136,7 +135,7 @@ def _tools_after(tools: tuple[ToolDeclaration, ...], message: SystemMessage) -> 
 # -- differences -------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolPatch:
     """What has to be declared so that the transcript's tools become the executable ones."""
 
@@ -189,7 +188,7 @@ def same_json(one: Json, other: Json) -> bool:
 # -- sections ----------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ContextFile:
     """A file with instructions for the project (RES-14)."""
 
@@ -197,7 +196,7 @@ class ContextFile:
     content: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PromptOptions:
     """What the system prompt is built from (PB-1)."""
 
@@ -221,7 +220,7 @@ class PromptOptions:
     skills: tuple[Skill, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BuiltPrompt:
     """The desired prompt: one opaque text, or sections."""
 

@@ -1,7 +1,6 @@
 """What the active branch says about the selection a session was left with (CTX-2, EXPO-7, MOD-97)."""
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import MessageEntry
 from camshaft.kernel.kinds import SYSTEM, THINKING_LEVEL
 from camshaft.kernel.messages import SystemMessage
@@ -10,7 +9,7 @@ from camshaft.kernel.prompt import SystemState, replay_one
 from camshaft.kernel.state import SessionState
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RecordedTools:
     """What replaying every system message of the raw branch gives (CTX-28)."""
 

@@ -7,8 +7,7 @@ commit protocol.
 
 from typing import ClassVar, Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.messages import Message
 
@@ -16,7 +15,7 @@ Way = Literal["prompt", "steer", "followUp", "nextTurn", "custom"]
 """How an input reaches the model."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpenRecord:
     """The state of the session file when it was opened or first synced; the last one counts."""
 
@@ -30,7 +29,7 @@ class OpenRecord:
     """(command id, entry id) of every input so far, so that a repeated prompt finds its entry."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class InputRecord:
     """An input was accepted; open until its entry exists or a fate ends it (QUE-15)."""
 
@@ -43,7 +42,7 @@ class InputRecord:
     command_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class StartingMessage:
     """A message a run begins with, and the id its entry will have."""
 
@@ -51,7 +50,7 @@ class StartingMessage:
     message: Message
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RunRecord:
     """A run is about to start with these messages, in this order (LOOP-8)."""
 
@@ -61,7 +60,7 @@ class RunRecord:
     starting: tuple[StartingMessage, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Decision:
     """What a boundary decided for the turn of an assistant entry."""
 
@@ -69,7 +68,7 @@ class Decision:
     continue_: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BatchRecord:
     """Entries that become true together; its line is their commit point."""
 
@@ -80,7 +79,7 @@ class BatchRecord:
     decision: Decision | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class DecisionRecord:
     """A boundary decision without entries."""
 
@@ -89,7 +88,7 @@ class DecisionRecord:
     continue_: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PlannedCall:
     """A tool call about to start."""
 
@@ -103,7 +102,7 @@ class PlannedCall:
     """Whether it may run again after a crash."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CallsRecord:
     """The batch of an assistant message is about to start."""
 
@@ -111,7 +110,7 @@ class CallsRecord:
     calls: tuple[PlannedCall, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FinishedRecord:
     """A call of an unfinished batch ended with this result."""
 
@@ -120,7 +119,7 @@ class FinishedRecord:
     message: Message
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WaitRecord:
     """The run waits until `due`."""
 
@@ -133,7 +132,7 @@ class WaitRecord:
     """Wall clock, ms since the Unix epoch."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class LeafRecord:
     """The leaf moved without an entry."""
 
@@ -141,7 +140,7 @@ class LeafRecord:
     id: str | None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FateRecord:
     """An input ended without an entry."""
 
@@ -150,7 +149,7 @@ class FateRecord:
     fate: Literal["cancelled", "cleared", "handled"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SettledRecord:
     """The run is over."""
 

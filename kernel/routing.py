@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import CustomEntry, MessageEntry
 from camshaft.kernel.kinds import ASSISTANT, MODEL, NOTHING
 from camshaft.kernel.messages import FAILED, AssistantMessage, Message, ModelMessage, UserMessage
@@ -34,7 +35,7 @@ such as one for a summary. `continuation`: anything else, mostly results of tool
 """
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PreviousAnswer:
     """Who gave the last good answer."""
 
@@ -44,7 +45,7 @@ class PreviousAnswer:
     """The level it was asked with."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FailedAnswer:
     """Who gave the answer that is asked for again."""
 
@@ -54,7 +55,7 @@ class FailedAnswer:
     """The answer; `error_message` says why it failed."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RouteRequest:
     """What a router is asked. Frozen all the way down."""
 
@@ -75,7 +76,7 @@ class RouteRequest:
     """Set when the request is no longer wanted."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Route:
     """What a router answers."""
 
@@ -155,7 +156,7 @@ def is_news(given: object, before: Json) -> bool:
     return True
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class RouterStates:
     """The states of routers on the branch that is active, found by looking back once and then at what was added.
 

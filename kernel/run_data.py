@@ -6,6 +6,7 @@ from typing import Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import FAILED, AssistantMessage, Message, ToolResultMessage
 from camshaft.kernel.models import Model
 from camshaft.kernel.prompt import PromptOptions
@@ -76,7 +77,7 @@ class Do(Enum):
     RELEASE = "answer the waiters"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Pending:
     """A message the next turn starts with."""
 
@@ -87,7 +88,7 @@ class Pending:
     """The queued input it delivers: its delivery is announced by `queue_update` (QUE-6)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Last:
     """The latest assistant message, as stored."""
 
@@ -97,7 +98,7 @@ class Last:
     """The wait that the server asked for, if it failed (WIRE-22)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Run:
     """One session run: from an accepted input to `agent_settled`."""
 
@@ -149,7 +150,7 @@ class Run:
         return reason if reason in FAILED else "completed"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Barren:
     """A compaction that gained nothing; it is not repeated for the same input."""
 
@@ -158,7 +159,7 @@ class Barren:
     """Estimate of the context that it left."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class View:
     """The session as a guard sees it."""
 
@@ -181,7 +182,7 @@ Guard = Callable[[Run, View], bool]
 Change = Callable[[Run], Run]
 
 
-@attrs.frozen
+@shapes.frozen
 class Row:
     """One transition."""
 

@@ -7,8 +7,7 @@ an empty text clears a wish.
 
 from typing import ClassVar, Literal
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import BranchSummaryEntry, CompactionEntry, Entry
 from camshaft.kernel.estimates import CompactionLimits
 from camshaft.kernel.messages import Message, Usage
@@ -19,7 +18,7 @@ CompactionReason = Literal["manual", "threshold", "overflow"]
 ForkPosition = Literal["before", "at"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionBeforeSwitchEvent:
     """The session is about to be replaced by a new one or another file; may be cancelled."""
 
@@ -29,7 +28,7 @@ class SessionBeforeSwitchEvent:
     """Absolute; None for a new session."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionBeforeForkEvent:
     """The session is about to be replaced by a copy of a branch; the entry id was not looked at yet."""
 
@@ -38,7 +37,7 @@ class SessionBeforeForkEvent:
     position: ForkPosition
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CancelResult:
     """Whether to stay in the session."""
 
@@ -47,7 +46,7 @@ class CancelResult:
     """Reserved; without effect."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FileOperations:
     """Files that tools touched, by what was done to them; sorted."""
 
@@ -56,7 +55,7 @@ class FileOperations:
     edited: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionPreparation:
     """What a compaction would summarise and keep (CMP-35)."""
 
@@ -71,7 +70,7 @@ class CompactionPreparation:
     settings: CompactionLimits
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionBeforeCompactEvent:
     """A compaction was prepared and is about to be summarised; may be cancelled or supplied."""
 
@@ -86,7 +85,7 @@ class SessionBeforeCompactEvent:
     signal: Signal
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SuppliedCompaction:
     """A summary that an extension made in place of the model (CMP-45)."""
 
@@ -98,7 +97,7 @@ class SuppliedCompaction:
     details: Json = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionBeforeCompactResult:
     """Cancel, or supply the summary."""
 
@@ -106,7 +105,7 @@ class SessionBeforeCompactResult:
     compaction: SuppliedCompaction | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionCompactEvent:
     """A compaction was appended and the context rebuilt."""
 
@@ -117,7 +116,7 @@ class SessionCompactEvent:
     will_retry: bool
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TreePreparation:
     """Where a navigation would lead and what would be summarised (EVT-25)."""
 
@@ -131,7 +130,7 @@ class TreePreparation:
     label: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionBeforeTreeEvent:
     """The leaf is about to move to another entry; may be cancelled, summarised or told otherwise."""
 
@@ -140,7 +139,7 @@ class SessionBeforeTreeEvent:
     signal: Signal
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SuppliedSummary:
     """A branch summary that an extension made in place of the model."""
 
@@ -149,7 +148,7 @@ class SuppliedSummary:
     usage: Usage | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionBeforeTreeResult:
     """Cancel, supply the summary (used only if one is wanted), or change what was asked for."""
 
@@ -160,7 +159,7 @@ class SessionBeforeTreeResult:
     label: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionTreeEvent:
     """The leaf moved and the tools of the branch are active again."""
 
@@ -173,7 +172,7 @@ class SessionTreeEvent:
     """Said with a summary only."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ResourcesDiscoverEvent:
     """Extensions may name further skills, prompt templates and themes."""
 
@@ -182,7 +181,7 @@ class ResourcesDiscoverEvent:
     reason: Literal["startup", "reload"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ResourcesDiscoverResult:
     """Paths of files or folders."""
 
@@ -191,7 +190,7 @@ class ResourcesDiscoverResult:
     theme_paths: tuple[str, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UserBashEvent:
     """A command that the user typed is about to run."""
 
@@ -201,7 +200,7 @@ class UserBashEvent:
     cwd: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UserBashOutput:
     """What a command did, as an extension says; nothing is executed (UB-3)."""
 
@@ -213,7 +212,7 @@ class UserBashOutput:
     full_output_path: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UserBashResult:
     """Exactly one of the two (UB-4)."""
 
@@ -222,7 +221,7 @@ class UserBashResult:
     result: UserBashOutput | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UiPromptStartEvent:
     """A dialog is open (UI-10)."""
 
@@ -233,7 +232,7 @@ class UiPromptStartEvent:
     title: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UiPromptEndEvent:
     """The last open dialog was closed; says what the start said."""
 
@@ -243,7 +242,7 @@ class UiPromptEndEvent:
     title: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RegisteredMcpServer:
     """An MCP server that an extension registered."""
 
@@ -252,7 +251,7 @@ class RegisteredMcpServer:
     extension_path: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class McpServersChangeEvent:
     """Extensions registered or unregistered MCP servers; these are all of them, in registration order."""
 
@@ -260,7 +259,7 @@ class McpServersChangeEvent:
     servers: tuple[RegisteredMcpServer, ...]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CacheWarmingDecisionEvent:
     """The prompt cache of a model is about to expire."""
 
@@ -272,14 +271,14 @@ class CacheWarmingDecisionEvent:
     """What happens if nobody says otherwise."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CacheWarmingDecisionResult:
     """What to do; the last one returned wins."""
 
     action: Literal["warm", "stop"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProjectTrustEvent:
     """Whether the files of a project may be used is to be decided."""
 
@@ -287,7 +286,7 @@ class ProjectTrustEvent:
     cwd: str
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProjectTrustResult:
     """The first yes or no wins (EXT-63)."""
 

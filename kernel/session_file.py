@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import Entry, LabelEntry, SessionHeader, SessionInfoEntry
 from camshaft.kernel.errors import MalformedJson, Rejection
 from camshaft.kernel.kinds import NOTHING, OTHER_MESSAGE, ROLE_KINDS, kind_of
@@ -36,7 +36,7 @@ _LAZY: Final = frozenset({"custom", "usage"})
 """Types whose body cannot change a projection, a label or the name: never decoded at load."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class SessionImage:
     """The entries of a session file as they were read; never changes. Compared by identity."""
 
@@ -90,7 +90,7 @@ class SessionImage:
         return codec.decode_entry(value)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class SessionFile:
     """A session file that was accepted, and what has to be done to it."""
 
@@ -167,7 +167,7 @@ def _unreadable(line: bytes) -> Entry:
 # -- scan --------------------------------------------------------------------------------
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Scan:
     """The columns of an image while they grow."""
 

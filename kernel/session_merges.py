@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.hook_merges import Merged, Now
 from camshaft.kernel.session_events import (
     CacheWarmingDecisionEvent,
@@ -30,7 +31,7 @@ GateEvent = SessionBeforeSwitchEvent | SessionBeforeForkEvent | SessionBeforeCom
 GateResult = CancelResult | SessionBeforeCompactResult | SessionBeforeTreeResult
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Gate:
     """Subject of the four `session_before_*`: the event, and the latest result that said anything."""
 
@@ -42,7 +43,7 @@ class Gate:
     cancelled: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Discovery:
     """Subject of `resources_discover`: each path with the extension that named it, in order."""
 
@@ -53,7 +54,7 @@ class Discovery:
     theme_paths: tuple[tuple[str, str], ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class UserBashPlan:
     """Subject of `user_bash`: how the command is to be run, or why it is not."""
 
@@ -64,7 +65,7 @@ class UserBashPlan:
     """Text of the error; the command is neither executed nor recorded (UB-5)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WarmingPlan:
     """Subject of `cache_warming_decision`: what is proposed, and what is to be done."""
 
@@ -72,7 +73,7 @@ class WarmingPlan:
     action: Literal["warm", "stop"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TrustPlan:
     """Subject of `project_trust`: the decision so far."""
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.clock import ms_of
 from camshaft.kernel.errors import MalformedJson
 from camshaft.kernel.messages import BLANKS
@@ -29,7 +29,7 @@ _SPOKEN: Final = ("user", "assistant")
 """Roles whose text is shown, and whose times are activity."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionHead:
     """What the first line of a session file says."""
 
@@ -43,7 +43,7 @@ class SessionHead:
     """Whether an entry needs an id: not before version 2."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionItem:
     """One session in a listing. Times are ms since the Unix epoch."""
 
@@ -136,7 +136,7 @@ def _object(line: bytes) -> dict[str, Json] | None:
     return object_of(line, 0, []) if line.strip() else None
 
 
-@attrs.define
+@shapes.define
 class _Found:
     """What the entries say, while they are read."""
 

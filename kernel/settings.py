@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.errors import CodecError
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 
@@ -21,7 +21,7 @@ TOKENS_MAX = 2**53 - 1
 """Largest token value a settings file may hold: what every JSON reader keeps exact."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RetrySettings:
     """Automatic retry (RTY-1 to RTY-3)."""
 
@@ -37,7 +37,7 @@ class RetrySettings:
     """Keys that other readers know."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CompactionSettings:
     """When and how far to compact (CMP-9)."""
 
@@ -53,7 +53,7 @@ class CompactionSettings:
     """Keys that other readers know."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class BranchSummarySettings:
     """What is written down about a branch that is left (CMP-64)."""
 
@@ -63,7 +63,7 @@ class BranchSummarySettings:
     """Keys that other readers know."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ImageSettings:
     """What happens to images."""
 
@@ -75,7 +75,7 @@ class ImageSettings:
     """Keys that other readers know."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Settings:
     """The effective settings of a session; values not listed here belong to their readers."""
 

@@ -9,8 +9,7 @@ scope's are read for themselves (`resource_lists`).
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, freeze
 
 USER_ONLY: Final = ("defaultProjectTrust", "httpProxy", "cacheWarming", "deviceId", "selfUpdateCommand")
@@ -22,7 +21,7 @@ RESOURCE_LISTS: Final = ("extensions", "skills", "prompts", "themes", "packages"
 _DEFAULT_TOOLS: Final = "defaultTools"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ResourceLists:
     """The resource lists of one scope: texts only, in order; what is no text is left out."""
 
@@ -103,7 +102,7 @@ def _tools_over(inherited: Json, own: Json) -> tuple[str, ...]:
     return (*_texts(inherited), *names) if names and all([_is_modifier(name) for name in names]) else names
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class DefaultTools:
     """What a merged `defaultTools` says."""
 

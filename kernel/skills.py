@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import BLANKS
 from camshaft.kernel.tools import SourceInfo
 
@@ -22,7 +21,7 @@ _NAME: Final = re.compile(r"[a-z0-9-]*")
 _BOM: Final = "\ufeff"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Skill:
     """A skill as it was found. Its body is read when it is used, so that a changed file counts at once."""
 
@@ -42,7 +41,7 @@ class Skill:
         return self.base_dir or self.file_path.rpartition("/")[0] or "/"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SkillCall:
     """A text that calls a skill."""
 
@@ -86,7 +85,7 @@ def description_faults(description: str) -> tuple[str, ...]:
     return (f"description has {len(description)} characters, more than {DESCRIPTION_MAX}",) if long else ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SplitText:
     """A text with the YAML at its head taken off."""
 

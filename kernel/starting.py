@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import CustomMessage, Message, SystemMessage, ToolDeclaration
@@ -18,7 +19,7 @@ from camshaft.kernel.run_data import Pending
 from camshaft.kernel.state import Queued
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WantedPrompt:
     """The sections that options ask for, kept while the options are the same objects."""
 
@@ -66,7 +67,7 @@ def with_tool_patch(
     return (Pending(message=message), *pending)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Beginning:
     """What a session run begins with."""
 

@@ -26,7 +26,7 @@ from typing import Any, Final, assert_never
 
 import attrs
 
-from camshaft.kernel import edits
+from camshaft.kernel import edits, shapes
 from camshaft.kernel.clock import iso
 from camshaft.kernel.commands import (
     AnnounceDelivery,
@@ -132,7 +132,7 @@ class Activity(Enum):
     COMPACTING = "compacting"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Queued:
     """An accepted input that is not yet in the log."""
 
@@ -145,7 +145,7 @@ class Queued:
     command_id: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Queues:
     """Everything that waits for delivery, each in order of arrival."""
 
@@ -170,7 +170,7 @@ class Queues:
         return bool(self.steering or self.follow_up)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Live:
     """What the session is doing right now."""
 
@@ -182,7 +182,7 @@ class Live:
     """Whether a cancel signal exists: from `agent_start` to the end of `agent_before_settle`."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Selection:
     """What the next request uses."""
 
@@ -193,7 +193,7 @@ class Selection:
     """Recorded as active by the branch, but not registered yet (EXPO-7)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Work:
     """The unfinished run, as far as records tell it."""
 
@@ -202,7 +202,7 @@ class Work:
     wait: WaitRecord | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionState:
     """One snapshot. Unchanged parts stay the same objects."""
 
@@ -263,7 +263,7 @@ def initial(header: SessionHeader, tree: Tree, leaf: int | None, records: Sequen
 # -- deciding and folding ---------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Stamps:
     """Time and fresh ids for one command, drawn from the world by the session actor."""
 
@@ -272,7 +272,7 @@ class Stamps:
     """At least `ids_needed`, none of them in the session."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Commit:
     """What becomes true together."""
 

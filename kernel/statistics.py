@@ -5,6 +5,7 @@ from typing import Final
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import BranchSummaryEntry, CompactionEntry, Entry, MessageEntry, UsageEntry
 from camshaft.kernel.estimates import add_usage
 from camshaft.kernel.messages import NO_USAGE, AssistantMessage, ToolResultMessage, Usage, UserMessage
@@ -13,7 +14,7 @@ TOOLS_AND_SUMMARIES: Final = "Tools/summaries"
 """Group of all usage that names no model."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class TokenTotals:
     """Tokens by kind."""
 
@@ -25,7 +26,7 @@ class TokenTotals:
     """The sum of the four."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SessionStatistics:
     """What a session consists of and what it used. Context edits change nothing in it."""
 
@@ -39,7 +40,7 @@ class SessionStatistics:
     cost: float
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CostGroup:
     """The share of one model, or of tools and summaries."""
 
@@ -63,7 +64,7 @@ def token_total(usage: Usage) -> int:
     return usage.input + usage.output + usage.cache_read + usage.cache_write
 
 
-@attrs.define
+@shapes.define
 class Tally:
     """Statistics and cost groups while entries are counted one by one."""
 

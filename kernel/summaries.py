@@ -7,9 +7,7 @@ text, so that the model reports on it instead of carrying it on (CMP-36 to CMP-3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
-import attrs
-
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.convert import model_messages
 from camshaft.kernel.estimates import utf16_length
 from camshaft.kernel.messages import (
@@ -75,7 +73,7 @@ def _shortened(text: str) -> str:
 # -- requests ----------------------------------------------------------------------------
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SummaryRequest:
     """One request to a model, without tools, cache writes or an output limit of its own (CMP-37)."""
 
@@ -96,7 +94,7 @@ def focused(instructions: str, focus: str | None) -> str:
     return f"{instructions}\n\nAdditional focus: {focus}" if focus else instructions
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SummaryText:
     """An accepted answer."""
 
@@ -104,7 +102,7 @@ class SummaryText:
     usage: Usage
 
 
-@attrs.frozen
+@shapes.frozen
 class SummaryFailure:
     """Why an answer is no summary; nothing may be stored (CMP-42 to CMP-44)."""
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import BLANKS
 from camshaft.kernel.tools import SourceInfo
 
@@ -23,7 +22,7 @@ _DIGITS_MAX: Final = 9
 """A number of more digits names an argument nobody can give."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class PromptTemplate:
     """A text to be filled in, and how it is called."""
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Protocol
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import Block, ToolCall, ToolDeclaration, Usage
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
@@ -21,7 +22,7 @@ Exposure = Literal["direct", "model-only", "codemode", "deferred", "hidden"]
 ExecutionMode = Literal["parallel", "sequential"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolResult:
     """What a tool gives back; also a partial result (TOOL-26)."""
 
@@ -41,7 +42,7 @@ class ToolResult:
     """Fields that the tool wrote out as null, by their JSON names: shown as null, not as missing (MSG-3)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class CallOutcome:
     """How one call ended."""
 
@@ -72,7 +73,7 @@ Execute = Callable[[str, dict[str, Any], Signal, OnUpdate, Any], Awaitable[Any]]
 """`execute(tool_call_id, params, signal, on_update, ctx)`; the result is a ToolResult or such a dict."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Namespace:
     """A group of tools."""
 
@@ -82,7 +83,7 @@ class Namespace:
     instructions: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Annotations:
     """Unverified hints; absent = not read-only, may be destructive, open world."""
 
@@ -92,7 +93,7 @@ class Annotations:
     open_world_hint: bool | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ToolDefinition:
     """A tool as its owner registers it (TOOL-1, TOOL-2)."""
 
@@ -150,7 +151,7 @@ class ToolDefinition:
         )
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SourceInfo:
     """Who owns a tool or a command (EXT-12)."""
 
@@ -161,7 +162,7 @@ class SourceInfo:
     base_dir: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class RegisteredTool:
     """A definition and its owner."""
 
@@ -175,7 +176,7 @@ class RegisteredTool:
         return self.definition.declaration
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ExposureRow:
     """What an exposure means (EXPO-1)."""
 

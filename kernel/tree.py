@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import Entry, LabelEntry, SessionInfoEntry
 from camshaft.kernel.kinds import kind_of
 from camshaft.kernel.messages import BLANKS
@@ -30,7 +31,7 @@ DERIVED_MAX: Final = 4096
 """Derived values kept per session; a context that is not compacted has a few hundred."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Node:
     """One entry of the tail."""
 
@@ -39,7 +40,7 @@ class Node:
     depth: int
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class DerivedCache:
     """Values computed from immutable objects, found again by the identity of those objects.
 
@@ -62,7 +63,7 @@ class DerivedCache:
         self._known[tuple([id(source) for source in sources])] = (sources, value)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Outline:
     """Who is below whom (SES-42): positions, children by entry time, roots in file order."""
 
@@ -74,7 +75,7 @@ class Outline:
         return self._children.get(position, ())
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class Tree:
     """All entries of a session. Compared by identity."""
 

@@ -2,11 +2,12 @@
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import Entry
 from camshaft.kernel.tree import Tree
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class TreeNode:
     """An entry and what is below it. Compared by identity: a session is as deep as it is long."""
 

@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
+
 LINES_MAX: Final = 2000
 """Lines of a tool's output the model gets (TOOL-51)."""
 
@@ -22,7 +24,7 @@ CUT_MARK: Final = "... [truncated]"
 """Ends a line that was cut."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Truncation:
     """What is left of a text, and what there was; the record in a result's details (TOOL-52)."""
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.persistent import NotJson, freeze, thaw
 
 _PLAIN: Final[Mapping[Any, str]] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -33,7 +34,7 @@ class Unfit(ValueError):
     """JSON that does not fit its annotation."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Slot:
     """One named value: a parameter of a function or a field of a class."""
 
@@ -132,7 +133,7 @@ def _schema(annotation: Any, where: str, above: tuple[Any, ...]) -> dict[str, An
     return _container(origin or annotation, arguments, _Place(annotation, where, above))
 
 
-@attrs.frozen
+@shapes.frozen
 class _Place:
     """Which annotation is read, and where."""
 

@@ -8,9 +8,8 @@ nobody may write to the file any more.
 
 import errno
 
-import attrs
-
 from camshaft.actors.ports.log_files import FileState, LogFiles
+from camshaft.kernel import shapes
 
 
 class WriteFailed(Exception):
@@ -23,7 +22,7 @@ class WriteFailed(Exception):
         self.undone = undone
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class AppendFile:
     """A file with one writer of ours. The handle is opened with the first write and can be given back."""
 
@@ -99,7 +98,7 @@ class AppendFile:
         return True
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Places:
     """The files of one session."""
 

@@ -43,7 +43,7 @@ from camshaft.actors.logs.seal import Seal
 from camshaft.actors.logs.session_text import Job, SessionText, Steps, following, run_steps
 from camshaft.actors.logs.side_file import Beginning, SideFile
 from camshaft.actors.logs.work_file import line_of
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import Entry, ModelChangeEntry, SessionHeader, ThinkingLevelChangeEntry
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.records import BatchRecord, Decision, DecisionRecord, LeafRecord, OpenRecord, Record
@@ -113,7 +113,7 @@ def _log(places: Places, options: JsonlOptions, lease: Lease, header: SessionHea
     return JsonlLog(places=places, options=options, lease=lease, header=header, seal=Seal(places.session))
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Commit:
     """One append, encoded."""
 
@@ -134,7 +134,7 @@ class _Commit:
         return b"".join([*batch, *[line_of(record, last) for record in self.records]])
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class JsonlLog:
     """One open session; see the module's header. Not shared between threads."""
 

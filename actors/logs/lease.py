@@ -4,13 +4,12 @@ It ends with its holder, however that ends. A paused holder keeps it. Readers ne
 nor disturb it.
 """
 
-import attrs
-
 from camshaft.actors.errors import SessionLocked, StorageError
 from camshaft.actors.ports.log_files import LockHeld, LogFiles
+from camshaft.kernel import shapes
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class Lease:
     """The right to write one session; taken and given back many times."""
 

@@ -7,6 +7,7 @@ import attrs
 from camshaft.actors.errors import SessionSealed
 from camshaft.actors.logs.port import Loaded, News
 from camshaft.actors.logs.work_file import OpenWork
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.records import Decision, DecisionRecord, LeafRecord, Record
 
@@ -17,7 +18,7 @@ def open_memory(header: SessionHeader, entries: Sequence[Entry] = ()) -> tuple["
     return log, log.loaded()
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class MemoryLog:
     """Keeps entries and open records; never fails, never syncs."""
 

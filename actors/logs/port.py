@@ -13,8 +13,7 @@ so is learning what others did (`claim`, `take_news`):
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.entries import Entry, SessionHeader
 from camshaft.kernel.records import Decision, Record
 from camshaft.kernel.session_file import Diagnostic, SessionImage
@@ -25,7 +24,7 @@ Durability = Literal["commit", "settle", "none"]
 """Who waits for a sync (SES-60): requests and tools; the end of a run; nobody."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class News:
     """What was read in since the last look: entries of a foreign writer, in file order (SES-90)."""
 
@@ -33,7 +32,7 @@ class News:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Loaded:
     """A session as it was found: the start of every fold."""
 

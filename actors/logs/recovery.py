@@ -28,7 +28,7 @@ from camshaft.actors.logs.append_file import AppendFile, Places, WriteFailed, wr
 from camshaft.actors.logs.port import Durability
 from camshaft.actors.logs.work_file import OpenWork, WorkLine, WorkText, entries_of, leaf_of, line_of, read_work, work_of
 from camshaft.actors.ports.log_files import LogFiles
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import Entry, MessageEntry, SessionHeader
 from camshaft.kernel.errors import Rejection
 from camshaft.kernel.messages import AssistantMessage, UserMessage
@@ -39,7 +39,7 @@ COMPACT_ABOVE_BYTES: Final = 64 * 1024
 """A side file up to this size is read in a millisecond; rewriting it sooner gains nothing."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class JsonlOptions:
     """What a JSONL store needs besides its path."""
 
@@ -56,7 +56,7 @@ class JsonlOptions:
     """Size of a side file from which on it is rewritten when the session is idle."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Recovered:
     """A session whose files fit together."""
 
@@ -101,7 +101,7 @@ def read_bytes(files: LogFiles, path: str) -> bytes | None:
         return None
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class _Recovery:
     """One run of the five steps; holds what they pass on."""
 

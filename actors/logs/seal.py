@@ -1,11 +1,10 @@
 """The seal of a session: broken once, nothing is written any more."""
 
-import attrs
-
 from camshaft.actors.errors import SessionSealed
+from camshaft.kernel import shapes
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Seal:
     """Shared by all that write one session."""
 

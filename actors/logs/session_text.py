@@ -17,7 +17,7 @@ from camshaft.actors.logs.append_file import AppendFile, Places, WriteFailed, wr
 from camshaft.actors.logs.port import News
 from camshaft.actors.logs.seal import Seal
 from camshaft.actors.ports.log_files import FileState, LogFiles
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import Entry
 from camshaft.kernel.session_file import Diagnostic, read_entries
 
@@ -49,7 +49,7 @@ def run_steps(steps: Steps) -> None:
             job = following(steps, failure)
 
 
-@attrs.frozen
+@shapes.frozen
 class Mark:
     """The file before a write, to take the write back."""
 
@@ -59,7 +59,7 @@ class Mark:
     last_id: str | None
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class SessionText:
     """The session file, whether it exists yet or not."""
 

@@ -15,10 +15,11 @@ from camshaft.actors.logs.seal import Seal
 from camshaft.actors.logs.session_text import Job, write_error
 from camshaft.actors.logs.work_file import OpenWork, line_of
 from camshaft.actors.ports.log_files import FileState, LogFiles
+from camshaft.kernel import shapes
 from camshaft.kernel.records import OpenRecord, Record
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Beginning:
     """What a new side file begins with: `open`, then what is still open."""
 
@@ -26,7 +27,7 @@ class Beginning:
     text: bytes
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class SideFile:
     """The side file, whether it exists yet or not."""
 

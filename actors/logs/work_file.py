@@ -21,7 +21,7 @@ from zlib import crc32
 
 import attrs
 
-from camshaft.kernel import codec
+from camshaft.kernel import codec, shapes
 from camshaft.kernel.entries import Entry
 from camshaft.kernel.errors import CodecError, MalformedJson
 from camshaft.kernel.records import (
@@ -42,7 +42,7 @@ from camshaft.kernel.records import (
 _LINE: Final = re.compile(rb"([0-9a-f]{8}) (.+)", re.DOTALL)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WorkLine:
     """One whole line of the side file."""
 
@@ -53,7 +53,7 @@ class WorkLine:
     """Of a `leaf`: id of the last entry when it was moved."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WorkText:
     """What can be read of a side file."""
 
@@ -114,7 +114,7 @@ def _line(raw: bytes) -> WorkLine | None:
 _Key = tuple[str, str | None]
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class OpenWork:
     """The records that nothing has discharged yet, in order. Every step is O(1), however long the run."""
 

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import attrs
 
+from camshaft.kernel import shapes
+
 
 class Clock(Protocol):
     """Wall clock. Monotonic time and sleeping are Trio's."""
@@ -32,7 +34,7 @@ class Ids(Protocol):
         ...
 
 
-@attrs.frozen
+@shapes.frozen
 class RealClock:
     """The system's clock."""
 
@@ -41,7 +43,7 @@ class RealClock:
         return time.time_ns() // 1_000_000
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class RealIds:
     """Random ids; session ids are ordered by time and counter."""
 

@@ -20,6 +20,7 @@ import attrs
 import trio
 
 from camshaft.actors.ports.mutation_queue import MutationQueue
+from camshaft.kernel import shapes
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ STEPS_BETWEEN_CHECKS: Final = 256
 FileKind = Literal["file", "directory", "other"]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FolderEntry:
     """A name in a folder."""
 
@@ -56,7 +57,7 @@ class FolderEntry:
     """When its content changed last, ms since the epoch."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class WalkedPath:
     """Something a walk found."""
 
@@ -131,7 +132,7 @@ class Files(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class RealFiles:
     """Files of this computer."""
 
@@ -189,7 +190,7 @@ class RealFiles:
         return await trio.to_thread.run_sync(call, limiter=self._threads)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _RealPrivateFile:
     path: str
     _handle: int | None

@@ -21,6 +21,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import attrs
 
+from camshaft.kernel import shapes
+
 if TYPE_CHECKING:
     import httpx2
 
@@ -57,7 +59,7 @@ class HttpFailed(Exception):
         self.cause = cause
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class HttpRequest:
     """A request; what may be secret is not in its repr."""
 
@@ -98,7 +100,7 @@ class Http(Protocol):
         """Closes idle connections. The next request opens new ones."""
 
 
-@attrs.frozen
+@shapes.frozen
 class _Response:
     _response: "httpx2.Response"
 
@@ -120,7 +122,7 @@ class _Response:
             raise _failed(error) from error
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class RealHttp:
     """HTTP over httpx2; proxies and certificates as the process environment says at the first request."""
 

@@ -23,6 +23,8 @@ from typing import Final, Protocol
 import attrs
 import trio
 
+from camshaft.kernel import shapes
+
 FILE_MODE: Final = 0o600
 """A session may hold anything that was said; it is its owner's alone."""
 
@@ -36,7 +38,7 @@ LOCK_ATTEMPTS_MAX: Final = 16
 """Each attempt lost means that another holder gave back in that moment; 16 in a row do not happen."""
 
 
-@attrs.frozen
+@shapes.frozen
 class FileState:
     """Which file a path leads to, and how long it is."""
 
@@ -140,7 +142,7 @@ class LogFiles(Protocol):
         ...
 
 
-@attrs.frozen
+@shapes.frozen
 class RealLogFiles:
     """The operating system's files (Linux and macOS)."""
 

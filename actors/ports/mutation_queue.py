@@ -15,8 +15,10 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
+from camshaft.kernel import shapes
 
-@attrs.define(eq=False)
+
+@shapes.define(eq=False)
 class MutationQueue:
     """One queue for everybody who changes files of one computer."""
 

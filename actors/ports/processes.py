@@ -33,6 +33,7 @@ from typing import Final, Literal, Protocol
 import attrs
 import trio
 
+from camshaft.kernel import shapes
 from camshaft.kernel.tools import Signal
 
 CHUNK_BYTES_MAX: Final = 64 * 1024
@@ -51,7 +52,7 @@ Sink = Callable[[bytes], Awaitable[None]]
 """Takes each piece of output in order, never empty. While it waits, nothing is read, and a program that writes on waits too."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProcessCommand:
     """A program to run."""
 
@@ -66,7 +67,7 @@ class ProcessCommand:
     """How long after a request to end (TERM) the program is ended by force (KILL); 0: at once."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProcessEnd:
     """How a program ended."""
 
@@ -94,7 +95,7 @@ class Processes(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class RealProcesses:
     """Processes of this computer. POSIX only: it needs sessions and process groups."""
 
@@ -119,7 +120,7 @@ class RealProcesses:
         return await trio.to_thread.run_sync(partial(_first_program, tuple(names), search_path), limiter=self._threads)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Pipe:
     """One pipe from a child: our end is read without blocking, its end is closed once the child has it."""
 
@@ -151,7 +152,7 @@ class _Pipe:
             return None
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Child:
     """A started program and what is known of it."""
 

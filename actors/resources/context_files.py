@@ -4,19 +4,18 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-import attrs
-
 from camshaft.actors.ports.files import read_plain_file
 from camshaft.actors.resources.found import ResourceDiagnostic, warning
 from camshaft.actors.resources.frontmatter import FILE_BYTES_MAX
 from camshaft.actors.trust import folders_up
+from camshaft.kernel import shapes
 from camshaft.kernel.prompt import ContextFile
 
 CONTEXT_NAMES: Final = ("AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD")
 """The first of them that a folder has counts; the others are not read."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FoundContext:
     """The context files, from the general to the particular, and those that could not be read."""
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal, TypeVar
 
-import attrs
-
+from camshaft.kernel import shapes
 from camshaft.kernel.skills import Skill
 from camshaft.kernel.templates import PromptTemplate
 from camshaft.kernel.tools import SourceInfo
@@ -12,7 +11,7 @@ from camshaft.kernel.tools import SourceInfo
 Resource = TypeVar("Resource", Skill, PromptTemplate)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ResourceDiagnostic:
     """Something to tell about a resource (SDK-7). Nothing failed because of it."""
 
@@ -25,7 +24,7 @@ class ResourceDiagnostic:
     """Set for a collision."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Resources:
     """Skills and templates in the order of RES-1, each name once."""
 
@@ -34,7 +33,7 @@ class Resources:
     diagnostics: tuple[ResourceDiagnostic, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Owner:
     """How and for whom something was found: what its provenance has besides the path (EXT-12)."""
 

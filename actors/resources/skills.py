@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 from camshaft.actors.resources.found import Owner, ResourceDiagnostic, warning
 from camshaft.actors.resources.frontmatter import BadFrontmatter, frontmatter_of, read_text
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import BLANKS
 from camshaft.kernel.skills import Skill, description_faults, name_faults
 
@@ -24,7 +23,7 @@ STEPS_MAX: Final = 10_000
 """Entries of a root that are looked at; a folder of dependencies that somebody took for skills has more."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FoundSkill:
     """One file that is, or was to be, a skill."""
 

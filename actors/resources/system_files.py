@@ -4,17 +4,16 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
-
 from camshaft.actors.resources.context_files import read_prompt_file
 from camshaft.actors.resources.found import ResourceDiagnostic
 from camshaft.actors.settings_files import PROJECT_FOLDER
+from camshaft.kernel import shapes
 
 SYSTEM_FILE: Final = "SYSTEM.md"
 APPEND_FILE: Final = "APPEND_SYSTEM.md"
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class SystemTexts:
     """What replaces the preamble, None for nothing, and what is added."""
 
@@ -23,7 +22,7 @@ class SystemTexts:
     diagnostics: tuple[ResourceDiagnostic, ...] = ()
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class GivenTexts:
     """What the invocation says; each is a text, or the path of a file, relative to the process's folder."""
 

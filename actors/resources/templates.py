@@ -3,10 +3,9 @@
 import os
 from typing import Final
 
-import attrs
-
 from camshaft.actors.resources.found import Owner, ResourceDiagnostic, warning
 from camshaft.actors.resources.frontmatter import BadFrontmatter, frontmatter_of, read_text
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import BLANKS
 from camshaft.kernel.templates import PromptTemplate
 
@@ -16,7 +15,7 @@ DESCRIPTION_CHARACTERS: Final = 60
 """How much of its first line describes a template that does not describe itself."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class FoundTemplate:
     """One file that is, or was to be, a template."""
 

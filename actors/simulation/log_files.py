@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from camshaft.actors.ports.log_files import FileState, LockHeld
+from camshaft.kernel import shapes
 
 
 class Killed(BaseException):
     """The simulated process died here. Not an Exception: nothing in the product may handle it."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Operation:
     """A call that is about to change something."""
 
@@ -30,7 +31,7 @@ class Operation:
     """Of a write."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Fault:
     """What happens instead of the call. A write takes `taken` bytes first."""
 
@@ -40,7 +41,7 @@ class Fault:
     killed: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Inode:
     """A file at one moment."""
 
@@ -49,7 +50,7 @@ class Inode:
     """So many bytes survive a power loss."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Photo:
     """All files at one moment."""
 
@@ -80,7 +81,7 @@ class Photo:
         return {name: self.inodes[number].content for name, number in sorted(self.names.items())}
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class MemoryLogFiles:
     """A LogFiles without disk."""
 

@@ -4,6 +4,7 @@ Nothing of the kernel is imported before it is needed: together with its librari
 such an answer may.
 """
 
+import gc
 import os
 import sys
 
@@ -26,8 +27,10 @@ def main() -> int:
         print(__version__)
         return 0
     try:
+        gc.disable()  # what importing makes stays, so that looking for garbage meanwhile only takes time
         from camshaft.extensions_std.frontends.command_line import run
 
+        gc.enable()
         return run(sys.argv[1:])
     except KeyboardInterrupt:
         return INTERRUPTED  # before or after the loop, which has its own way to end (interrupts.py)
