@@ -143,7 +143,7 @@ from camshaft.kernel.messages import (
     blocks_of,
     text_of,
 )
-from camshaft.kernel.models import THINKING_LEVELS, Model, Rates, Tier, clamp_level, cost_of
+from camshaft.kernel.models import THINKING_LEVELS, Model, Rates, Tier, at_tier, clamp_level, cost_of
 from camshaft.kernel.partial_json import final_arguments, joined_halves, repaired
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json, NotJson, freeze, thaw
 from camshaft.kernel.prompt import ContextFile, PromptOptions, current_prompt, current_tools
@@ -449,6 +449,7 @@ __all__ = [
     "WalkedPath",
     "World",
     "blocks_of",
+    "at_tier",
     "clamp_level",
     "conversation_text",
     "cost_of",

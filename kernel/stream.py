@@ -115,7 +115,7 @@ class ToolCallStarted:
     id: str
     name: str
     arguments: FrozenDict = EMPTY
-    text: str = ""
+    text: str | None = None
     """The beginning of the arguments' text, where a server gives some with the start; `arguments` is not looked at then."""
 
 
@@ -414,7 +414,7 @@ def _open(partial: Partial, item: TextStarted | ThinkingStarted | ToolCallStarte
         return Violation(f"{name} with index {item.index!r}; the next block has index {count}")
     if isinstance(item, ToolCallStarted) and not isinstance(item.arguments, FrozenDict):
         return Violation(f"ToolCallStarted for block {item.index} with arguments {item.arguments!r}, which are no FrozenDict")
-    if isinstance(item, ToolCallStarted) and type(item.text) is not str:
+    if isinstance(item, ToolCallStarted) and not isinstance(item.text, (str, NoneType)):
         return Violation(f"ToolCallStarted for block {item.index} with a text that is none: {item.text!r}")
     given = [item.text] if isinstance(item, ToolCallStarted) and item.text else []
     block = _Block(index=count, opened=_opened(item), chunks=_Chunks(given), count=len(given))

@@ -81,6 +81,21 @@ class CompletionsFlags:
         return self.thinking_token_budget_field or ("thinking_token_budget" if self.supports_thinking_token_budget else "")
 
 
+@attrs.frozen(kw_only=True)
+class ResponsesFlags:
+    """The compatibility flags of a model for responses, resolved. Vendor betas are off, whatever is configured (MOD-103)."""
+
+    supports_developer_role: bool = True
+    supports_mid_convo_system_messages: bool = False
+    session_affinity_format: str = "openai"
+    prompt_cache_key_mode: str = "auto"
+    supports_long_cache_retention: bool = True
+    supports_explicit_prompt_cache_mode: bool = False
+    supports_strict_mode: bool = False
+    supports_open_ai_grammar_tools: bool = False
+    supports_max_output_tokens: bool = True
+
+
 def vendor_of(model: Model) -> str | None:
     """The known vendor behind a model's provider id or base url; None for any other, local servers among them."""
     for vendor, (providers, urls) in VENDORS.items():
@@ -92,6 +107,12 @@ def vendor_of(model: Model) -> str | None:
 def completions_flags(model: Model) -> CompletionsFlags:
     """The flags of `model` for chat completions."""
     return resolved_flags(CompletionsFlags, _detected(model), model)
+
+
+def responses_flags(model: Model) -> ResponsesFlags:
+    """The flags of `model` for responses."""
+    detected = {"session_affinity_format": "openrouter"} if vendor_of(model) == "openrouter" else {}
+    return resolved_flags(ResponsesFlags, detected, model)
 
 
 def resolved_flags(kind: type[Flags], detected: Mapping[str, Any], model: Model) -> Flags:

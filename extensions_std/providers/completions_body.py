@@ -34,8 +34,6 @@ class CompletionsOptions:
     """Whether the level is clamped to the model and an output cap computed (MOD-21, MOD-30); False sends both as they are."""
     temperature: float | None = None
     sampling_params: Mapping[str, Json] = EMPTY
-    level_params: Mapping[str, Mapping[str, Json]] = EMPTY
-    """Sampling parameters by thinking level (MOD-23)."""
     tool_choice: Json = None
     thinking_budgets: FrozenDict | None = None
     cache_retention: str = "short"
@@ -59,7 +57,7 @@ def body_of(model: Model, flags: CompletionsFlags, transcript: Transcript, optio
             fields["tool_stream"] = b"true"
     elif flags.requires_tools_with_tool_history and transcript.has_tool_history:
         fields["tools"] = b"[]"
-    sampling = {**model.sampling_params, **options.level_params.get(level, EMPTY), **options.sampling_params}
+    sampling = {**model.sampling_params, **model.sampling_params_by_thinking_level.get(level, EMPTY), **options.sampling_params}
     late = {**_thinking_fields(model, flags, level, cap, options), **_routing(flags), **sampling}
     if options.tool_choice is not None and options.tool_choice != EMPTY:
         late = {"tool_choice": options.tool_choice, **late}

@@ -42,6 +42,8 @@ from camshaft.actors.api import (
     final_arguments,
 )
 from camshaft.extensions_std.providers.completions_render import REASONING_FIELDS
+from camshaft.extensions_std.providers.constrained import UNKNOWN_TOOL_PROPERTY
+from camshaft.extensions_std.providers.reported import billed, count_of, object_in
 from camshaft.extensions_std.providers.sse import SseEvent
 from camshaft.extensions_std.providers.wire_api import json_of
 
@@ -55,9 +57,6 @@ STOP_REASONS: Final[Mapping[str, str]] = {
 """Finish reason to stop reason; any other is an error (WIRE-76)."""
 
 NO_FINISH_REASON: Final = "Stream ended without finish_reason"
-UNKNOWN_TOOL_PROPERTY: Final = "input"
-"""Property of a grammar tool that was not declared (WIRE-39)."""
-
 MERGED_DETAILS: Final[Mapping[str, str]] = {"reasoning.text": "text", "reasoning.summary": "summary"}
 """Kinds of `reasoning_details` whose neighbours merge, and the field that holds their text (WIRE-72)."""
 
@@ -294,12 +293,12 @@ class ChunkReader:
     def _counted(self, usage: object) -> bool:
         if not isinstance(usage, dict):
             return False
-        details = _object(usage, "prompt_tokens_details")
-        cached = _first(details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
-        written = _first(details.get("cache_write_tokens"))
-        fresh = max(0, _first(usage.get("prompt_tokens")) - cached - written)
-        output = _first(usage.get("completion_tokens"))
-        reasoning = _first(_object(usage, "completion_tokens_details").get("reasoning_tokens"), usage.get("reasoning_tokens"))
+        details = object_in(usage, "prompt_tokens_details")
+        cached = count_of(details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
+        written = count_of(details.get("cache_write_tokens"))
+        fresh = max(0, count_of(usage.get("prompt_tokens")) - cached - written)
+        output = count_of(usage.get("completion_tokens"))
+        reasoning = count_of(object_in(usage, "completion_tokens_details").get("reasoning_tokens"), usage.get("reasoning_tokens"))
         counted = Usage(
             input=fresh,
             output=output,
@@ -309,9 +308,9 @@ class ChunkReader:
             total_tokens=fresh + output + cached + written,
         )
         cost = cost_of(self._model.cost, counted)
-        billed = _billed(usage) if self._bills else None
-        if billed is not None:
-            cost = attrs.evolve(cost, total=billed, total_from_provider=True)
+        total = billed(usage) if self._bills else None
+        if total is not None:
+            cost = attrs.evolve(cost, total=total, total_from_provider=True)
         self.usage = attrs.evolve(counted, cost=cost)
         return True
 
@@ -322,42 +321,7 @@ def _error_text(error: object) -> str:
         return str(error)
     said = error.get("message")
     text = said if isinstance(said, str) and said else dumps(error).decode()
-    raw = _object(error, "metadata").get("raw")
+    raw = object_in(error, "metadata").get("raw")
     if isinstance(raw, str) and raw and raw not in text:
         return f"{text}\n{raw}"
     return text
-
-
-def _billed(usage: Mapping[str, Any]) -> float | None:
-    """What OpenRouter billed, or None if it does not say so in full (MOD-14)."""
-    cost, own_key = _amount(usage.get("cost")), usage.get("is_byok")
-    if cost is None or not isinstance(own_key, bool):
-        return None
-    if not own_key:
-        return cost
-    details = _object(usage, "cost_details")
-    whole = details.get("upstream_inference_cost")
-    parts = [whole] if whole is not None else [details.get(f"upstream_inference_{part}_cost") for part in ("prompt", "completions")]
-    amounts = [_amount(each) for each in parts]
-    known = [each for each in amounts if each is not None]
-    return cost + sum(known) if len(known) == len(amounts) else None
-
-
-def _amount(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return value if 0 <= value < float("inf") else None
-
-
-def _first(*values: object) -> int:
-    """The first that is a count, else 0."""
-    for value in values:
-        amount = _amount(value)
-        if amount is not None:
-            return int(amount)
-    return 0
-
-
-def _object(holder: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = holder.get(name)
-    return found if isinstance(found, dict) else {}

@@ -31,6 +31,9 @@ Refusal = Callable[[Mapping[str, Any]], str | None]
 SYNTAXES: Final = (("openai_lark", "lark"), ("openai_regex", "regex"))
 """Grammar variants that OpenAI's servers read, and what they call them."""
 
+UNKNOWN_TOOL_PROPERTY: Final = "input"
+"""Property that holds the text of a call of a grammar tool that was not declared (WIRE-39)."""
+
 
 class ConstraintRefused(Exception):
     """A tool requires what the model or its schema cannot give; the text names tool and reason."""

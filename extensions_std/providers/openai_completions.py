@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from camshaft.actors.api import EMPTY, Json, Model, ModelMessage, ModelRequest
+from camshaft.actors.api import Model, ModelMessage, ModelRequest
 from camshaft.extensions_std.providers.compat import CompletionsFlags, completions_flags, vendor_of
 from camshaft.extensions_std.providers.completions_body import CompletionsOptions, affinity_headers, body_of
 from camshaft.extensions_std.providers.completions_render import completions_form
@@ -34,9 +34,9 @@ class CompletionsConversation:
         affinity = affinity_headers(self._flags, completions_options(request))
         return ({"accept": "application/json", "content-type": "application/json"}, self.model.headers, affinity)
 
-    def body(self, request: ModelRequest, level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
         """The body of the next request. Raises ConstraintRefused."""
-        return body_of(self.model, self._flags, self._transcript, completions_options(request, level_params))
+        return body_of(self.model, self._flags, self._transcript, completions_options(request))
 
     def reader(self, request: ModelRequest) -> Reader:
         """For the reply; `request` changes nothing about it."""
@@ -57,7 +57,7 @@ def _begin(model: Model) -> CompletionsConversation:
     return CompletionsConversation(model, flags, Transcript(model, completions_form(model, flags)))
 
 
-def completions_options(request: ModelRequest, level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> CompletionsOptions:
+def completions_options(request: ModelRequest) -> CompletionsOptions:
     """What this API takes from the options of a request."""
     options, own = request.options, request.options.api_options
     return CompletionsOptions(
@@ -65,7 +65,6 @@ def completions_options(request: ModelRequest, level_params: Mapping[str, Mappin
         is_neutral=own is None,
         max_tokens=options.max_tokens,
         temperature=options.temperature,
-        level_params=level_params,
         sampling_params=options.sampling_params,
         tool_choice=options.tool_choice,
         thinking_budgets=options.thinking_budgets,

@@ -185,7 +185,7 @@ class Preparation:
                     yield block if is_own or block.text_signature is None else attrs.evolve(block, text_signature=None)
                 case ToolCall():
                     sent = self._unique(clean(block.id if is_own else self._call_id(block.id, message)) or NAMELESS)
-                    name = (clean(block.name) if is_own else _sanitised(clean(block.name))[:NAME_MAX]) or NAMELESS
+                    name = (clean(block.name) if is_own else sanitised(clean(block.name))[:NAME_MAX]) or NAMELESS
                     self._open.append(_Open(block.id, sent, name))
                     signature = block.thought_signature if is_own else None
                     yield attrs.evolve(block, id=sent, name=name, thought_signature=signature)
@@ -258,10 +258,10 @@ def completions_call_id(provider: str) -> CallId:
 
     def rule(id: str, _source: AssistantMessage) -> str:
         if "|" in id:
-            joined = _sanitised(id)
+            joined = sanitised(id)
             if len(joined) <= ID_MAX:
                 return joined
-            head = _sanitised(id.partition("|")[0])[: ID_MAX - HASH_LENGTH - 1]
+            head = sanitised(id.partition("|")[0])[: ID_MAX - HASH_LENGTH - 1]
             return f"{head}_{short_hash(id)}"
         return id[:ID_MAX] if provider == "openai" else id
 
@@ -270,7 +270,7 @@ def completions_call_id(provider: str) -> CallId:
 
 def anthropic_call_id(id: str, _source: AssistantMessage) -> str:
     """The rule of the Anthropic API for the ids of foreign calls."""
-    return _sanitised(id)[:ANTHROPIC_ID_MAX]
+    return sanitised(id)[:ANTHROPIC_ID_MAX]
 
 
 def short_hash(text: str) -> str:
@@ -284,7 +284,8 @@ def short_hash(text: str) -> str:
     return done
 
 
-def _sanitised(id: str) -> str:
+def sanitised(id: str) -> str:
+    """`id` in the characters that every API takes in ids."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", id)
 
 

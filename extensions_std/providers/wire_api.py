@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import attrs
 
-from camshaft.actors.api import EMPTY, Json, MalformedJson, Model, ModelMessage, ModelRequest, StreamItem, Usage, loads
+from camshaft.actors.api import Json, MalformedJson, Model, ModelMessage, ModelRequest, StreamItem, Usage, loads
 from camshaft.extensions_std.providers.sse import SseEvent
 
 MALFORMED: Final = "Error reading response: malformed server-sent event JSON."
@@ -79,11 +79,8 @@ class Conversation(Protocol):
         """
         ...
 
-    def body(self, request: ModelRequest, level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> bytes:
-        """The body for the messages followed last. `level_params`: sampling parameters by level (MOD-23).
-
-        Raises ConstraintRefused.
-        """
+    def body(self, request: ModelRequest) -> bytes:
+        """The body for the messages followed last. Raises ConstraintRefused."""
         ...
 
     def reader(self, request: ModelRequest) -> Reader:

@@ -191,9 +191,7 @@ class WireProvider:
         request = HttpRequest(
             url=exchange.url,
             headers=exchange.headers,
-            body=await _replaced(
-                exchange.conversation.body(exchange.request, exchange.request.model.sampling_params_by_thinking_level), talk.hooks
-            ),
+            body=await _replaced(exchange.conversation.body(exchange.request), talk.hooks),
             idle_timeout_s=self._limits.idle_timeout_s if asked.timeout_ms is None else asked.timeout_ms / 1000 or None,
         )
         retries = self._limits.max_retries if asked.max_retries is None else asked.max_retries

@@ -55,6 +55,7 @@ COMPLETE: Final[Mapping[str, bytes]] = {
         {"type": "message_stop"},
     ),
     "openai-completions": _events({"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}]}) + b"data: [DONE]\n\n",
+    "openai-responses": _events({"type": "response.completed", "response": {"status": "completed"}}),
 }
 """By API the short reply that a request case is answered with."""
 

@@ -250,7 +250,7 @@ VIOLATIONS: list[tuple[list[Any], Any, str]] = [
     (TEXT, ThinkingSigned(0, "s"), "is a TextBlock"),
     (TEXT, ThinkingSigned(1, "s"), "unknown block 1"),
     ([Started(), ThinkingStarted(0)], ThinkingSigned(0, None), "no text"),  # type: ignore[arg-type]  # likewise
-    ([Started()], ToolCallStarted(0, "c", "read", text=None), "a text that is none"),  # type: ignore[arg-type]  # likewise
+    ([Started()], ToolCallStarted(0, "c", "read", text=7), "a text that is none"),  # type: ignore[arg-type]  # likewise
     (CALL, ToolCallEnded(0, {"id": "c1"}), "no ToolCall"),  # type: ignore[arg-type]  # likewise
     ([Started(), Ended("stop")], Ended("stop"), "after the stream ended"),
     ([Started(), Ended("stop")], TextStarted(0), "after the stream ended"),
