@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from camshaft.actors.api import EMPTY, Json, Model, ModelMessage, ModelRequest
+from camshaft.actors.api import Model, ModelMessage, ModelRequest
 from camshaft.extensions_std.providers.anthropic_body import affinity_headers, anthropic_options, body_of, default_headers
 from camshaft.extensions_std.providers.anthropic_compat import AnthropicFlags, anthropic_flags
 from camshaft.extensions_std.providers.anthropic_render import anthropic_form, prefers_strict, wire_tool
@@ -48,7 +48,7 @@ class AnthropicConversation:
         defaults = default_headers(self.model, self._flags, options, has_tools=bool(self._transcript.tools))
         return (defaults, affinity_headers(self._flags, options), self.model.headers)
 
-    def body(self, request: ModelRequest, level_params: Mapping[str, Mapping[str, Json]] = EMPTY) -> bytes:
+    def body(self, request: ModelRequest) -> bytes:
         """The body of the next request; this API knows no sampling parameters (MOD-23). Raises ConstraintRefused."""
         return body_of(self.model, self._flags, self._transcript, anthropic_options(self.model, request), is_plain=self._is_plain)
 

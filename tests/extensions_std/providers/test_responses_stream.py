@@ -1,4 +1,7 @@
-"""Events of OpenAI's responses, where the recorded streams do not show what they do (WIRE-90 to WIRE-96)."""
+"""Events of OpenAI's responses, where the recorded streams do not show what they do (WIRE-90 to WIRE-96).
+
+Longer than 400 lines because it goes through one table of the API's events, from the first to the last.
+"""
 
 import json
 from functools import reduce
