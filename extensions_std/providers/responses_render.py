@@ -4,6 +4,9 @@ A message becomes one or several input items. An item that the server once sent 
 reasoning from its signature, texts and calls with their item ids, so that the server finds them in its
 cache. Texts without an id get one made of their place in the conversation: it stays the same from request
 to request, because it rests on the messages before it only.
+
+Histories may hold what the server refuses, and then would for ever. So no id of an item or call is sent twice,
+empty, or longer than `ID_MAX`; no reasoning without what it led to; no result of no call whose id a call has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +32,7 @@ from camshaft.actors.api import (
 )
 from camshaft.extensions_std.providers.compat import ResponsesFlags
 from camshaft.extensions_std.providers.constrained import grammar_of, grammar_property, strict_parameters
-from camshaft.extensions_std.providers.preparation import CallId, encoded, in_place_text, sanitised, short_hash
+from camshaft.extensions_std.providers.preparation import NAMELESS, CallId, clean, encoded, in_place_text, sanitised, short_hash
 from camshaft.extensions_std.providers.wire_transcript import Form, Wire
 
 NO_OUTPUT: Final = "(no tool output)"
@@ -101,6 +104,10 @@ class ResponsesRenderer:
     """Messages sent so far, in the way WIRE-85 counts them."""
     _open: dict[str, _Sent] = attrs.field(factory=dict)
     """Calls of the last answer without their results, by the id they were prepared with."""
+    _call_ids: set[str] = attrs.field(factory=set)
+    """Of all calls, and results of no call, sent so far. Shared with copies, whose tails bring no new ones."""
+    _item_ids: set[str] = attrs.field(factory=set)
+    """Of all items sent so far; likewise."""
 
     def add(self, message: ModelMessage) -> list[Wire]:
         """The items of a message; none for one that is not sent."""
@@ -116,7 +123,7 @@ class ResponsesRenderer:
             case AssistantMessage():
                 items = self._assistant(message)
             case ToolResultMessage():
-                items = [self._result(message)]
+                items = self._result(message)
         self._count += bool(items)
         return items
 
@@ -131,32 +138,44 @@ class ResponsesRenderer:
     def _assistant(self, message: AssistantMessage) -> list[Wire]:
         self._open = {}
         items: list[Wire] = []
+        reasoning: list[Wire] = []
         texts = 0
         for index, block in enumerate(message.content):
             match block:
                 case ThinkingBlock(thinking_signature=signature) if signature:
-                    item = _reasoning_item(signature)
-                    if item is None:
-                        self._skips.add(
-                            message, index, "the thinking signature is no reasoning item; the block was left out of the request"
-                        )
-                    else:
-                        items.append(item)
+                    reasoning += self._reasoning(message, index, signature)
                 case TextBlock():
-                    items.append(self._text(block, texts))
-                    texts += 1
+                    items += [*filter(self._is_new_reasoning, reasoning), self._text(block, texts)]
+                    reasoning, texts = [], texts + 1
                 case ToolCall():
-                    items.append(self._call(message, block))
+                    items += [*filter(self._is_new_reasoning, reasoning), self._call(message, block)]
+                    reasoning = []
         return items
+
+    def _reasoning(self, message: AssistantMessage, index: int, signature: str) -> list[Wire]:
+        """The item of a thinking block, if it holds one."""
+        item = _reasoning_item(signature)
+        if item is None:
+            self._skips.add(message, index, "the thinking signature is no reasoning item; the block was left out of the request")
+            return []
+        return [item]
+
+    def _is_new_reasoning(self, item: Wire) -> bool:
+        id = item.get("id")
+        return not isinstance(id, str) or self._is_new_item(id)
 
     def _text(self, block: TextBlock, number: int) -> Wire:
         """Text number `number` of an answer, from 0 (WIRE-85)."""
+        id, phase = _text_id(clean(block.text_signature))
+        if id and len(id) > ID_MAX:
+            id = f"msg_{short_hash(id)}"
         made = f"msg_pi_{self._count}_{number}" if number else f"msg_pi_{self._count}"
-        id, phase = _text_id(block.text_signature)
-        id = id or made
+        if not id or not self._is_new_item(id):
+            id = made
+            while not self._is_new_item(id):
+                id += "_"
         content = [{"type": "output_text", "text": block.text, "annotations": []}]
-        item: Wire = {"type": "message", "role": "assistant", "content": content, "status": "completed"}
-        item["id"] = id if len(id) <= ID_MAX else f"msg_{short_hash(id)}"
+        item: Wire = {"type": "message", "role": "assistant", "content": content, "status": "completed", "id": id}
         return {**item, "phase": phase} if phase else item
 
     def _call(self, message: AssistantMessage, call: ToolCall) -> Wire:
@@ -168,24 +187,39 @@ class ResponsesRenderer:
         sent = self._open[call.id] = _Sent(self._unique(head), is_custom)
         item: Wire = {"type": "custom_tool_call" if is_custom else "function_call"}
         is_neighbour = (message.provider, message.api) == (self._model.provider, self._model.api) and message.model != self._model.id
-        if item_id.startswith("ctc_" if is_custom else "fc_") and not is_neighbour:
+        is_fit = item_id.startswith("ctc_" if is_custom else "fc_") and len(item_id) <= ID_MAX
+        if is_fit and not is_neighbour and self._is_new_item(item_id):
             item["id"] = item_id
         item.update({"call_id": sent.call_id, "name": call.name})
         return {**item, "input": said} if is_custom else {**item, "arguments": encoded(call.arguments).decode()}
 
     def _unique(self, wanted: str) -> str:
-        """Two ids may differ only in the part that does not name the call."""
-        taken = {sent.call_id for sent in self._open.values()}
-        number, id = 1, wanted
-        while id in taken:
+        """A call id that no other call has: two may have differed only in the part that names the item."""
+        id = base = wanted[:ID_MAX] or NAMELESS
+        number = 1
+        while id in self._call_ids:
             number += 1
-            id = f"{wanted[: ID_MAX - len(str(number)) - 1]}_{number}"
+            id = f"{base[: ID_MAX - len(str(number)) - 1]}_{number}"
+        self._call_ids.add(id)
         return id
 
-    def _result(self, message: ToolResultMessage) -> Wire:
-        sent = self._open.pop(message.tool_call_id, None) or _Sent(message.tool_call_id.partition("|")[0], is_custom=False)
+    def _is_new_item(self, id: str) -> bool:
+        """Whether no item of that id was sent; it counts as sent from now on."""
+        is_new = id not in self._item_ids
+        self._item_ids.add(id)
+        return is_new
+
+    def _result(self, message: ToolResultMessage) -> list[Wire]:
+        """The output of a call; one of no call at all is sent as long as it cannot be taken for that of another."""
+        sent = self._open.pop(message.tool_call_id, None)
+        if sent is None:
+            stray = message.tool_call_id.partition("|")[0]
+            if not stray or stray in self._call_ids:
+                return []
+            self._call_ids.add(stray)
+            sent = _Sent(stray, is_custom=False)
         kind = "custom_tool_call_output" if sent.is_custom else "function_call_output"
-        return {"type": kind, "call_id": sent.call_id, "output": self._output(message.content)}
+        return [{"type": kind, "call_id": sent.call_id, "output": self._output(message.content)}]
 
     def _output(self, content: Content) -> Any:
         """A text, or parts if there are images, which prepared results have only for a model that takes them (WIRE-87)."""

@@ -47,14 +47,14 @@ CACHE_MARK: Final = "cache_control"
 """Stands in text parts and tools of chat completions for servers with caches of Anthropic's kind."""
 
 
-def faults_of(api: str, body: Mapping[str, Any], own: Collection[str] = ()) -> list[str]:
+def openai_faults(api: str, body: Mapping[str, Any], own: Collection[str] = ()) -> list[str]:
     """What the SDK's types refuse of a body, each with its place; empty if it is sound. `own`: fields that the caller asked for."""
     left = {name: value for name, value in body.items() if name not in (*VENDOR_FIELDS[api], *own)}
-    known = _known_tools(left) if api == "openai-responses" else _known_messages(left)
+    known = _known_items(left) if api == "openai-responses" else _known_messages(left)
     try:
         _drain(_adapter(api).validate_python((known,)))
     except ValidationError as error:
-        return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False)]
+        return [f"{'.'.join(map(str, each['loc'][-3:]))}: {each['msg']}" for each in error.errors(include_url=False)]
     return []
 
 
@@ -73,11 +73,15 @@ def _drain(value: object) -> None:
             _drain(each)
 
 
-def _known_tools(body: dict[str, Any]) -> dict[str, Any]:
-    """`strict` is required by the SDK's type, though null is allowed and the API takes tools without it."""
-    if "tools" not in body:
-        return body
-    return {**body, "tools": [{"strict": None, **tool} if tool["type"] == "function" else tool for tool in body["tools"]]}
+def _known_items(body: dict[str, Any]) -> dict[str, Any]:
+    """With what the SDK's types require and the API does not: `strict` of a tool, which may be null, and the id of reasoning.
+
+    Reasoning is sent back as the server gave it, and without stored responses some give it no id.
+    """
+    done = {**body, "input": [{"id": "", **item} if item.get("type") == "reasoning" else item for item in body["input"]]}
+    if "tools" in body:
+        done["tools"] = [{"strict": None, **tool} if tool["type"] == "function" else tool for tool in body["tools"]]
+    return done
 
 
 def _known_messages(body: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import copy
 import json
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -20,6 +21,7 @@ from tests.extensions_std.providers.random_branches import Maker, Origin, messag
 from tests.extensions_std.providers.random_requests import PROVIDERS, Broken, Trial, request_of
 from tests.extensions_std.providers.request_rules import RULES, faults
 from tests.extensions_std.providers.sdk_types import anthropic_faults
+from tests.extensions_std.providers.sdk_types_openai import openai_faults
 
 SEEDS: Final = 3_000
 LONG_SEEDS: Final = 30_000
@@ -30,7 +32,11 @@ TROUBLE: Final = (
     *("thinking", "unknown blocks", "odd ids", "odd names", "repeated ids", "system messages"),
 )
 """Each occurs more than `ENOUGH` times in the branches of each API."""
-SDK_TYPES: Final[Mapping[str, Callable[[dict[str, Any]], list[str]]]] = {"anthropic-messages": anthropic_faults}
+SDK_TYPES: Final[Mapping[str, Callable[[dict[str, Any]], list[str]]]] = {
+    "anthropic-messages": anthropic_faults,
+    "openai-completions": partial(openai_faults, "openai-completions"),
+    "openai-responses": partial(openai_faults, "openai-responses"),
+}
 MARK: Final = {"type": "ephemeral"}
 EVERY_API: Final = pytest.mark.parametrize("api", WIRE_APIS)
 

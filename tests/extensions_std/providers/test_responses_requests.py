@@ -358,3 +358,37 @@ def test_text_with_half_a_character_is_sent_without_it() -> None:
     items = _body([ASK, answer])["input"]
 
     assert (items[1]["id"], items[2]["id"], items[2]["content"][0]["text"]) == ("rs", "m", "x")
+
+
+def test_no_id_is_sent_twice_empty_or_too_long() -> None:
+    """A history that holds such would be refused for ever."""
+    texts = [
+        TextBlock(text=text, text_signature=signature) for text, signature in (("1", "m"), ("2", "m"), ("3", "\ud800"), ("4", "msg_pi_1_3"))
+    ]
+    calls = [ToolCall(id=id, name="read") for id in ("c|fc_1", "d|fc_1", "e|fc_" + "x" * 99, "y" * 70)]
+    results = [_result(call.id) for call in calls]
+
+    items = _body([ASK, _answer(*texts, *calls), *results, _answer(ToolCall(id="c|fc_9", name="read")), _result("c|fc_9")])["input"]
+
+    assert [item["id"] for item in items if item.get("role") == "assistant"] == ["m", "msg_pi_1_1", "msg_pi_1_2", "msg_pi_1_3"]
+    sent = [(item["call_id"], item.get("id")) for item in items if item.get("type") == "function_call"]
+    assert sent == [("c", "fc_1"), ("d", None), ("e", None), ("y" * 64, None), ("c_2", "fc_9")]
+    assert [item["call_id"] for item in items if item.get("type") == "function_call_output"] == [id for id, _ in sent]
+
+
+def test_reasoning_is_sent_once_and_only_before_what_it_led_to() -> None:
+    thinking = ThinkingBlock(thinking="", thinking_signature='{"type":"reasoning","id":"rs_1","summary":[]}')
+
+    items = _body([ASK, _answer(thinking), ASK, _answer(thinking, TextBlock(text="x")), _answer(thinking, TextBlock(text="y"))])["input"]
+
+    assert [item.get("type", item.get("role")) for item in items] == ["user", "user", "reasoning", "message", "message"]
+
+
+def test_result_of_no_call_takes_no_calls_place() -> None:
+    call = _answer(ToolCall(id="c|fc_1", name="read"))
+
+    before = _body([_result("c"), ASK, call, _result("c|fc_1")])["input"]
+    after = _body([ASK, call, _result("c|fc_1"), _result("c"), _result("|")])["input"]
+
+    assert [item.get("call_id") for item in before] == ["c", None, "c_2", "c_2"]
+    assert [item.get("call_id") for item in after] == [None, "c", "c"]

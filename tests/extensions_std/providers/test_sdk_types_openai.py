@@ -13,7 +13,7 @@ from openai.types.chat import (
 
 from tests.conformance.recorded import DATA
 from tests.conformance.run_wire import run_case
-from tests.extensions_std.providers.sdk_types_openai import PARAMS, VENDOR_FIELDS, VENDOR_MESSAGE_FIELDS, faults_of
+from tests.extensions_std.providers.sdk_types_openai import PARAMS, VENDOR_FIELDS, VENDOR_MESSAGE_FIELDS, openai_faults
 
 MESSAGES: Final = {
     "assistant": chat_completion_assistant_message_param.ChatCompletionAssistantMessageParam,
@@ -42,7 +42,7 @@ def _own(case: dict[str, Any]) -> set[str]:
 def test_body_fits_the_types_of_the_sdk(case: dict[str, Any]) -> None:
     body = trio.run(run_case, "requests", case)["request"]["body"]
 
-    assert faults_of(case["model"]["api"], body, _own(case)) == []
+    assert openai_faults(case["model"]["api"], body, _own(case)) == []
 
 
 @pytest.mark.parametrize("api", VENDOR_FIELDS)
@@ -69,6 +69,6 @@ def test_no_message_field_of_the_table_is_known_to_the_sdk(role: str) -> None:
 )
 def test_unknown_missing_and_wrong_values_are_faults(body: dict[str, Any], place: str) -> None:
     """A check that lets everything pass would pass everything."""
-    assert faults_of("openai-responses", GOOD) == []
+    assert openai_faults("openai-responses", GOOD) == []
 
-    assert place in " ".join(faults_of("openai-responses", body))
+    assert place in " ".join(openai_faults("openai-responses", body))
