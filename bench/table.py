@@ -14,6 +14,8 @@ from typing import Final
 
 import attrs
 
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
+
 ROUNDS: Final = 3
 """Enough for a median; a round of all rows takes about three quarters of a minute."""
 REFERENCE: Final = Path(".reference/node_modules")
@@ -45,8 +47,7 @@ ROWS: Final = (
     Row("turn, 50,000 entries, ms", ("turns", "50000", "50"), "ms_per_turn", 0.78, 229),
     Row("turn, new session on disk, no sync, ms", ("turns", "0", "200", "--disk", "none"), "ms_per_turn", 0.65, None, False),
     Row("turn, new session on disk, synced, ms", ("turns", "0", "200", "--disk", "commit"), "ms_per_turn", 10, None, False),
-    Row("body of chat completions, 1,000 unchanged messages, ms", ("body", "10000"), "ms_per_1000", 0.1, None, False),
-    Row("body of Anthropic's messages, the same", ("body", "10000", "anthropic-messages"), "ms_per_1000", 0.1, None, False),
+    *[Row(f"body for {api}, 1,000 unchanged messages, ms", ("body", "10000", api), "ms_per_1000", 0.1, None, False) for api in WIRE_APIS],
     Row("open 100,000 entries, ms", ("load", "{file}"), "open_ms", 250, 342),
     Row("the same, looked around in and prompted, ms", ("load", "{file}"), "ready_ms", 390, 390, False),
     Row("stream item to one listener, µs", ("deltas", "20000"), "us_per_update", 5, 6.6),

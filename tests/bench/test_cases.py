@@ -11,6 +11,7 @@ import pytest
 from bench.streams import in_order
 from bench.table import ROWS
 from camshaft.extensions_std.providers.scripted import assistant
+from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
 from tests.house.sources import ROOT
 
 CASES = [
@@ -22,7 +23,7 @@ CASES = [
     ("idle 2", {"ms_per_session", "kb_per_session"}),
     ("extensions 3", {"whole_ms", "discover_ms", "imports_ms", "beyond_imports_ms", "commands"}),
     ("streams 3 50 0.2", {"p99_ms", "p50_ms", "max_ms", "items", "cpu_percent", "taken_percent", "us_per_item"}),
-    ("body 8 anthropic-messages", {"first_ms", "again_ms", "ms_per_1000", "mb"}),
+    *[(f"body 8 {api}", {"first_ms", "again_ms", "ms_per_1000", "mb"}) for api in WIRE_APIS],
     ("body 8", {"first_ms", "again_ms", "ms_per_1000", "mb"}),
 ]
 

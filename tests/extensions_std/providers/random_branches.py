@@ -197,7 +197,7 @@ class Maker:
         ids: list[str] = [*SOUND_IDS * 3, *ODD_IDS, *ODD_IDS]
         if is_own:
             sound = PIPED_IDS if self.own.api == "openai-responses" else SOUND_IDS
-            ids = [*sound[:4], *sound, f"call_{self._random.randint(10, 10_000)}"]
+            ids = [*sound[:3] * 3, *sound, f"call_{self._random.randint(10, 10_000)}"]
         return self._random.choice(ids)
 
     def _name(self, *, is_own: bool) -> str:
