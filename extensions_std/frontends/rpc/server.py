@@ -156,6 +156,7 @@ class Server:
             while self._lines and not self.ended.is_set():
                 line = self._lines.popleft()
                 self._lines_bytes -= len(line.content)
+                await self._writer.wait_for_room()
                 await self._begin(line.value, seat, nursery)
             if self._is_read:
                 break

@@ -18,8 +18,10 @@ SLICE_BYTES: Final = 64 * 1024
 """Written at a time: as much as a pipe holds. Whoever reads some of it in STALL_S is at work."""
 WAITING_MAX: Final = 100_000
 """Events and answers that wait for a client; one that lets more pile up does not read."""
+UNWRITTEN_MAX: Final = 50_000
+"""Of these, before further commands wait until there are less."""
 UNWRITTEN_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Bytes of answers that wait; further commands are read when there are less."""
+"""Bytes of answers that wait, before further commands do."""
 
 
 class Sink(Protocol):
@@ -62,8 +64,12 @@ class Writer:
 
     async def wait_for_room(self) -> None:
         """Returns when answers have room, or nobody reads any more."""
-        while self._answers_bytes > UNWRITTEN_BYTES_MAX and not self.is_broken:
+        while self._is_full and not self.is_broken:
             await self._wrote.wait()
+
+    @property
+    def _is_full(self) -> bool:
+        return self._answers_bytes > UNWRITTEN_BYTES_MAX or self.follower.waiting > UNWRITTEN_MAX
 
     async def serve(self) -> None:
         """Until the follower is closed and everything is written, or nobody reads any more."""
