@@ -1,6 +1,7 @@
 """A client of RPC mode for tests: raw bytes out, records in, one by one."""
 
 import json
+import os
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -9,6 +10,11 @@ from typing import Any, Final, Protocol
 import attrs
 import trio
 
+from camshaft.actors.host import World, real_world
+from camshaft.extensions_std.frontends.arguments import parse
+from camshaft.extensions_std.frontends.conversation import run_job
+from camshaft.extensions_std.frontends.startup import startup_of
+from camshaft.extensions_std.frontends.streams import Input, Output
 from tests.extensions_std.frontends.command import LIMIT_S, PROGRAM, Place
 
 Record = dict[str, Any]
@@ -158,3 +164,54 @@ async def talking(where: Place, *arguments: str, limit_s: float = LIMIT_S, **env
                 for stream in (process.stdin, process.stdout, process.stderr):
                     if stream is not None:
                         await stream.aclose()
+
+
+@attrs.define(eq=False)
+class InProcess:
+    """The same program inside this process, at the other ends of two pipes."""
+
+    _to: trio.lowlevel.FdStream
+    _back: trio.lowlevel.FdStream
+    _code: int | None = None
+    _over: trio.Event = attrs.field(factory=trio.Event)
+
+    async def send(self, content: bytes) -> None:
+        """As the port says."""
+        await self._to.send_all(content)
+
+    async def receive(self) -> bytes:
+        """As the port says."""
+        return bytes(await self._back.receive_some(1 << 20))
+
+    async def close(self) -> None:
+        """As the port says."""
+        await self._to.aclose()
+
+    async def ended(self) -> int:
+        """As the port says."""
+        await self._over.wait()
+        assert self._code is not None
+        return self._code
+
+    async def serve(self, words: list[str], world: World, ends: tuple[int, int]) -> None:
+        """Runs the job that the words ask for to its end, and closes its ends of the pipes."""
+        reading, writing = ends
+        arguments = parse(words, None)
+        startup = await trio.to_thread.run_sync(lambda: startup_of(words, arguments, world, is_terminal=False))
+        self._code = await run_job(startup.job, world, Output(writing), Input(reading))
+        os.close(writing)
+        self._over.set()
+
+
+@asynccontextmanager
+async def talking_inside(where: Place, *arguments: str) -> AsyncGenerator[Talk, None]:
+    """A server in this process, whose working directory is the project's; it ends with the block."""
+    reading, to = os.pipe()
+    back, writing = os.pipe()
+    server = InProcess(trio.lowlevel.FdStream(to), trio.lowlevel.FdStream(back))
+    world = real_world({**where.environment, "AI_AGENT": "camshaft"})
+    with trio.fail_after(LIMIT_S):
+        async with server._to, server._back, trio.open_nursery() as nursery:
+            nursery.start_soon(server.serve, [*RPC, *arguments], world, (reading, writing))  # noqa: ASYNC113  # it has nothing to tell before its client speaks
+            yield Talk(server)
+            nursery.cancel_scope.cancel()
