@@ -16,6 +16,10 @@ class KernelMisuse(CamshaftError):
     """The kernel was used in a way that cannot work; the text shows how it is meant."""
 
 
+class KernelClosed(CamshaftError):
+    """The kernel behind a face of `embedding` is not open, or was closed while the call was under way."""
+
+
 class CommandRefused(CamshaftError):
     """The session refused what was asked; the text says why. Nothing has changed."""
 

@@ -198,6 +198,11 @@ class Watch:
         self._closed = True
         self._changed.set()
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether the next moment is there already."""
+        return bool(self._events) or self._missed > 0
+
     def __aiter__(self) -> "Watch":
         return self
 

@@ -20,7 +20,7 @@ from tests.conformance.scenario.event_shapes import session_data
 from tests.conformance.scenario.host_face import call
 from tests.conformance.scenario.queries import ask
 from tests.conformance.scenario.recorder import Recorder
-from tests.conformance.scenario.stage import Folders, Place, Stage
+from tests.conformance.scenario.stage import Folders, Place, Stage, Through
 from tests.conformance.scenario.starting import Starter
 from tests.conformance.scenario.templates import resolve
 from tests.conformance.scenario.trace import extension_name, last_assistant_text, trace_of
@@ -54,11 +54,12 @@ def run_scenario(scenario: Mapping[str, Any]) -> dict[str, Any]:
 def run_scenario_in(folders: Folders, scenario: Mapping[str, Any]) -> dict[str, Any]:
     """The same in folders of the caller, who may look at the session files afterwards."""
     if scenario.get("provider") == "http":
-        return trio.run(_run, scenario, folders, RUN_S)
-    return trio.run(_run, scenario, folders, VIRTUAL_RUN_S, clock=MockClock(autojump_threshold=0))
+        return trio.run(play_scenario, scenario, folders, RUN_S)
+    return trio.run(play_scenario, scenario, folders, VIRTUAL_RUN_S, clock=MockClock(autojump_threshold=0))
 
 
-async def _run(scenario: Mapping[str, Any], folders: Folders, limit_s: float) -> dict[str, Any]:
+async def play_scenario(scenario: Mapping[str, Any], folders: Folders, limit_s: float, through: Through | None = None) -> dict[str, Any]:
+    """The same inside Trio; with `through`, what the host asks for comes through a face."""
     only = scenario.get("recordOnly")
     recorder = Recorder(only=None if only is None else frozenset(only))
     with trio.fail_after(limit_s):
@@ -71,6 +72,7 @@ async def _run(scenario: Mapping[str, Any], folders: Folders, limit_s: float) ->
                 nursery=nursery,
                 outside=contextvars.copy_context(),
                 replies=replies,
+                through=through,
             )
             if scenario.get("provider") == "http":
                 stage.port = await nursery.start(http_server.serve, stage)
@@ -84,7 +86,8 @@ async def _play(stage: Stage) -> dict[str, Any] | None:
     async with open_kernel(world=scenario_world(stage.folders)) as kernel:
         try:
             subscriber = Subscriber(stage=stage)
-            stage.seat = await host_face.open_session(kernel, options_of(stage), subscriber)
+            seat = await host_face.open_session(kernel, options_of(stage), subscriber)
+            stage.seat = seat if stage.through is None else stage.through.faced(seat)
         except Exception as error:  # noqa: BLE001  a refusal to open is a result of the scenario
             stage.recorder.record({"ch": "driver", "do": "open", "error": error_text(error)})
             return None
@@ -182,6 +185,8 @@ class Driver:
             self._started[step["as"]] = done
         if step.get("wait") is False:
             await self.stage.nursery.start(self._finish, number, step, done)
+            if self.stage.through is not None:
+                await self.stage.through.arrived()
         else:
             await self._finish(number, step, done)
 

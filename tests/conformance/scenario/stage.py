@@ -3,7 +3,7 @@
 import contextvars
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import trio
@@ -24,6 +24,18 @@ class Folders:
     home: Path
 
 
+class Through(Protocol):
+    """A way for the host's calls that leaves the kernel's thread."""
+
+    def faced(self, seat: Any) -> Any:
+        """A seat whose operations go that way."""
+        ...
+
+    async def arrived(self) -> None:
+        """Returns when every call that was made has begun."""
+        ...
+
+
 @attrs.define(eq=False, kw_only=True)
 class Stage:
     """One run of one scenario."""
@@ -41,6 +53,8 @@ class Stage:
     """Port of the local model server, if there is one."""
     replies: list[Mapping[str, Any]] = attrs.field(factory=list)
     """Scripted replies not taken yet."""
+    through: Through | None = None
+    """The way the host's calls go; None: none."""
     seat: Any = None
     """The session as the host holds it; None until it is open."""
     _gates: dict[str, trio.Event] = attrs.field(factory=dict)
