@@ -10,38 +10,32 @@ aborts what runs and closes in order; and calls raise the same plain exceptions 
 
 What is not listed here goes through `call`, which runs a function in the kernel's thread; that is also how
 to read something of a session, because what a seat gives is made when it is looked at.
+
+Longer than 400 lines because half of it is the list of operations, a line for each and face.
 """
 
 import asyncio
-import contextvars
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 import attrs
 import trio
 
-from camshaft.actors.actor import KILL_AFTER_S, guard, guard_now
+from camshaft.actors.embedded_watches import AsyncioWatch, BlockingWatch, Taken, entered
 from camshaft.actors.errors import KernelClosed, KernelMisuse
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.flights import Receipt
-from camshaft.actors.host import Cursor, Gap, Kernel, Limits, Listener, Moment, OpenOptions, Seat, Snapshot, Watch, World
+from camshaft.actors.host import Cursor, Kernel, Limits, Listener, OpenOptions, Seat, Watch, World
+from camshaft.actors.on_loop import OnLoop
 from camshaft.actors.portal import Portal
 
 __all__ = ["AsyncioKernel", "AsyncioSeat", "AsyncioWatch", "BlockingKernel", "BlockingSeat", "BlockingWatch", "KernelClosed"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound="BlockingSeat | AsyncioSeat")
-
-BATCH_MAX: Final = 64
-"""Items of a watch that cross at once: what waits beyond them can still be joined in the kernel's thread."""
-
-LOOP_LOOK_S: Final = 1.0
-"""How often somebody who waits for code in an asyncio loop looks whether that loop was closed, which tells nobody."""
-
 
 # -- operations --------------------------------------------------------------------------
 
@@ -85,14 +79,12 @@ def _waiting_post(operation: Callable[Concatenate[Seat, P], T]) -> Callable[Conc
 
 
 @attrs.frozen(eq=False)
-class _SeatFace:
+class BlockingSeat:
+    """One conversation, for plain threads. Each operation blocks, and does what the one of `Seat` with its name does."""
+
     portal: Portal = attrs.field(repr=False)
     seat: Seat
     """The conversation itself; only for functions that run in the kernel's thread."""
-
-
-class BlockingSeat(_SeatFace):
-    """One conversation, for plain threads. Each operation blocks, and does what the one of `Seat` with its name does."""
 
     prompt = _blocking(Seat.prompt)
     submit = _blocking(Seat.submit)
@@ -163,15 +155,20 @@ class BlockingSeat(_SeatFace):
     def watch(self, after: Cursor | None = None) -> Iterator["BlockingWatch"]:
         """As `Seat.watch`: a snapshot, and a plain iterator of what happens from that moment on. Raises SeatClosed."""
         block = self.seat.watch(after)
-        watch = BlockingWatch(self.portal, self.portal.call(functools.partial(_entered, block)))
+        watch = self.portal.call(functools.partial(entered, block), lambda _watch: _left(self.portal, block))
         try:
-            yield watch
+            yield BlockingWatch(self.portal, Taken(watch, watch.snapshot))
         finally:
-            _unless_closed(self.portal, block)
+            _left(self.portal, block)
 
 
-class AsyncioSeat(_SeatFace):
+@attrs.frozen(eq=False)
+class AsyncioSeat:
     """One conversation, for asyncio. Each operation is awaited, and does what the one of `Seat` with its name does."""
+
+    portal: Portal = attrs.field(repr=False)
+    seat: Seat
+    """The conversation itself; only for functions that run in the kernel's thread."""
 
     prompt = _waiting(Seat.prompt)
     submit = _waiting(Seat.submit)
@@ -243,116 +240,47 @@ class AsyncioSeat(_SeatFace):
     async def watch(self, after: Cursor | None = None) -> AsyncIterator["AsyncioWatch"]:
         """As `Seat.watch`: a snapshot, and an async iterator of what happens from that moment on. Raises SeatClosed."""
         block = self.seat.watch(after)
-
-        def leave(_watch: object) -> None:
-            _unless_closed(self.portal, block)
-
-        watch = AsyncioWatch(self.portal, await self.portal.acall(functools.partial(_entered, block), leave))
+        watch = await self.portal.acall(functools.partial(entered, block), lambda _watch: _left(self.portal, block))
         try:
-            yield watch
+            yield AsyncioWatch(self.portal, Taken(watch, watch.snapshot))
         finally:
-            _unless_closed(self.portal, block)
+            _left(self.portal, block)
 
 
-# -- watches -----------------------------------------------------------------------------
-
-
-def _entered(block: AbstractContextManager[Watch]) -> Watch:
-    watch = block.__enter__()
-    watch.snapshot = _whole(watch.snapshot)
-    return watch
-
-
-def _whole(snapshot: Snapshot) -> Snapshot:
-    """With its entries read, in the kernel's thread, because what reads them on the way has caches for one thread."""
-    return attrs.evolve(snapshot, entries=tuple(snapshot.entries))
-
-
-def _unless_closed(portal: Portal, block: AbstractContextManager[Watch]) -> None:
+def _left(portal: Portal, block: AbstractContextManager[Watch]) -> None:
     """Leaves a watch without waiting; nothing is left to be done if the kernel has closed."""
     portal.post(functools.partial(block.__exit__, None, None, None))
-
-
-async def _batch(watch: Watch) -> list[Moment | Gap]:
-    """The next items, at least one; none if the watch came to its end."""
-    items: list[Moment | Gap] = []
-    try:
-        items.append(await watch.__anext__())
-        while watch.has_waiting and len(items) < BATCH_MAX:
-            items.append(await watch.__anext__())  # which does not wait now
-    except StopAsyncIteration:
-        pass
-    return [attrs.evolve(item, snapshot=_whole(item.snapshot)) if isinstance(item, Gap) else item for item in items]
-
-
-@attrs.define(eq=False)
-class _Taking:
-    _portal: Portal
-    _watch: Watch
-    snapshot: Snapshot = attrs.field(init=False)
-    """As it was when the watch began, or at the last gap that was taken."""
-    _items: list[Moment | Gap] = attrs.field(factory=list, init=False)
-    """Taken and not handed out, the last one first."""
-
-    def __attrs_post_init__(self) -> None:
-        self.snapshot = self._watch.snapshot
-
-    def _keep(self, items: list[Moment | Gap]) -> None:
-        self._items = items[::-1]
-
-    def _next(self) -> Moment | Gap:
-        item = self._items.pop()
-        if isinstance(item, Gap):
-            self.snapshot = item.snapshot
-        return item
-
-
-class BlockingWatch(_Taking):
-    """A watch for plain threads: `for item in watch` blocks until something happens, and ends when the conversation closes."""
-
-    def __iter__(self) -> "BlockingWatch":
-        return self
-
-    def __next__(self) -> Moment | Gap:
-        """The next moment. An exception while it blocks loses none."""
-        if not self._items:
-            try:
-                self._keep(self._portal.call(functools.partial(_batch, self._watch), self._keep))
-            except KernelClosed:
-                pass
-        if not self._items:
-            raise StopIteration
-        return self._next()
-
-
-class AsyncioWatch(_Taking):
-    """A watch for asyncio: `async for item in watch` ends when the conversation closes. A slow loop never slows a run."""
-
-    def __aiter__(self) -> "AsyncioWatch":
-        return self
-
-    async def __anext__(self) -> Moment | Gap:
-        """The next moment. Cancelling the wait loses none."""
-        if not self._items:
-            try:
-                self._keep(await self._portal.acall(functools.partial(_batch, self._watch), self._keep))
-            except KernelClosed:
-                pass
-        if not self._items:
-            raise StopAsyncIteration
-        return self._next()
 
 
 # -- kernels -----------------------------------------------------------------------------
 
 
+def _in_worker(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    @functools.wraps(function)
+    async def crossing(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await trio.to_thread.run_sync(functools.partial(function, *args, **kwargs), abandon_on_cancel=True)
+
+    return crossing
+
+
+def _give_back(portal: Portal, seat: Seat) -> None:
+    """Closes a conversation that was opened for somebody who does not wait for it any more."""
+    portal.post(functools.partial(seat.close, True))
+
+
 @attrs.define(eq=False)
-class _KernelFace:
-    """What both kernels are made with; see `open_kernel`."""
+class BlockingKernel:
+    """A kernel in a thread of its own, for plain threads: `with BlockingKernel() as kernel`.
+
+    Any number of threads may use it at once. Without a block: `start()` and `close()`.
+    """
 
     world: World | None = attrs.field(default=None, kw_only=True)
+    """As in `open_kernel`."""
     limits: Limits | None = attrs.field(default=None, kw_only=True)
+    """As in `open_kernel`."""
     portal: Portal = attrs.field(init=False, repr=False)
+    """The way into the kernel's thread."""
 
     def __attrs_post_init__(self) -> None:
         self.portal = Portal(self.world, self.limits)
@@ -365,25 +293,9 @@ class _KernelFace:
     def in_worker(self, function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         """For extensions of this host: a plain function that blocks, as a Trio function that runs it in a worker thread.
 
-        A tool or handler that is given up leaves the thread to its end. Fewer than 40 run at once, as Trio limits it.
+        A tool or handler that is given up leaves the thread to its end. At most 40 run at once, as Trio limits it.
         """
-
-        @functools.wraps(function)
-        async def crossing(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await trio.to_thread.run_sync(functools.partial(function, *args, **kwargs), abandon_on_cancel=True)
-
-        return crossing
-
-    def _give_back(self, seat: Seat) -> None:
-        """Closes a conversation that was opened for somebody who does not wait for it any more."""
-        self.portal.post(functools.partial(seat.close, True))
-
-
-class BlockingKernel(_KernelFace):
-    """A kernel in a thread of its own, for plain threads: `with BlockingKernel() as kernel`.
-
-    Any number of threads may use it at once. Without a block: `start()` and `close()`.
-    """
+        return _in_worker(function)
 
     def start(self) -> "BlockingKernel":
         """Starts the thread; itself. Raises KernelMisuse the second time."""
@@ -399,7 +311,9 @@ class BlockingKernel(_KernelFace):
 
     def open(self, options: OpenOptions) -> BlockingSeat:
         """As `Kernel.open`: raises InvalidOptions, StorageErrors, KernelClosed; nothing has changed then."""
-        return BlockingSeat(self.portal, self.portal.call(lambda: self.portal.kernel.open(options), self._give_back))
+        return BlockingSeat(
+            self.portal, self.portal.call(lambda: self.portal.kernel.open(options), functools.partial(_give_back, self.portal))
+        )
 
     @overload
     def call(self, function: Callable[[Kernel], Coroutine[Any, Any, T]]) -> T: ...
@@ -417,13 +331,35 @@ class BlockingKernel(_KernelFace):
         self.portal.close(at_once)
 
 
-class AsyncioKernel(_KernelFace):
+@attrs.define(eq=False)
+class AsyncioKernel:
     """A kernel in a thread of its own, for asyncio: `async with AsyncioKernel() as kernel`.
 
     Without a block: `start()` and `close()`. It may be used from several loops.
     """
 
-    _loop: asyncio.AbstractEventLoop | None = None
+    world: World | None = attrs.field(default=None, kw_only=True)
+    """As in `open_kernel`."""
+    limits: Limits | None = attrs.field(default=None, kw_only=True)
+    """As in `open_kernel`."""
+    portal: Portal = attrs.field(init=False, repr=False)
+    """The way into the kernel's thread."""
+    _loop: asyncio.AbstractEventLoop | None = attrs.field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.portal = Portal(self.world, self.limits)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are taken."""
+        return self.portal.is_open
+
+    def in_worker(self, function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+        """For extensions of this host: a plain function that blocks, as a Trio function that runs it in a worker thread.
+
+        A tool or handler that is given up leaves the thread to its end. At most 40 run at once, as Trio limits it.
+        """
+        return _in_worker(function)
 
     async def start(self) -> "AsyncioKernel":
         """Starts the thread, which takes a millisecond; itself. Raises KernelMisuse the second time."""
@@ -436,11 +372,13 @@ class AsyncioKernel(_KernelFace):
 
     async def __aexit__(self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
         """Closes; at once if a cancellation leaves the block."""
-        await self.close(kind is not None and not issubclass(kind, Exception))
+        await self.close(kind is not None and not issubclass(kind, Exception))  # noqa: ASYNC102  it bounds and shields itself
 
     async def open(self, options: OpenOptions) -> AsyncioSeat:
         """As `Kernel.open`: raises InvalidOptions, StorageErrors, KernelClosed; nothing has changed then."""
-        return AsyncioSeat(self.portal, await self.portal.acall(lambda: self.portal.kernel.open(options), self._give_back))
+        return AsyncioSeat(
+            self.portal, await self.portal.acall(lambda: self.portal.kernel.open(options), functools.partial(_give_back, self.portal))
+        )
 
     @overload
     async def call(self, function: Callable[[Kernel], Coroutine[Any, Any, T]]) -> T: ...
@@ -469,64 +407,9 @@ class AsyncioKernel(_KernelFace):
 
         @functools.wraps(function)
         async def crossing(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await _OnLoop(loop, functools.partial(function, *args, **kwargs)).result()
+            return await OnLoop(loop, functools.partial(function, *args, **kwargs)).result()
 
         return crossing
-
-
-@attrs.define(eq=False)
-class _OnLoop(Generic[T]):
-    """A coroutine of asyncio that a task of Trio waits for."""
-
-    _loop: asyncio.AbstractEventLoop
-    _function: Callable[[], Awaitable[T]]
-    _context: contextvars.Context = attrs.field(factory=contextvars.copy_context)
-    _token: trio.lowlevel.TrioToken = attrs.field(factory=trio.lowlevel.current_trio_token)
-    _done: trio.Event = attrs.field(factory=trio.Event)
-    _task: asyncio.Task[T] | None = None
-
-    async def result(self) -> T:
-        """What it gives. Raises what it raises, RuntimeError if its loop or its task ends first."""
-        self._post(self._begin)
-        try:
-            await self._ended()
-        except trio.Cancelled:
-            guard_now(self._post, self._cancel)  # a loop that was closed runs nothing that could be cancelled
-            with trio.move_on_after(KILL_AFTER_S, shield=True):
-                await guard(self._ended)
-            raise
-        if self._task is None or self._task.cancelled():
-            raise RuntimeError("the asyncio task that does this was cancelled")
-        return self._task.result()
-
-    async def _ended(self) -> None:
-        while not self._done.is_set():
-            with trio.move_on_after(LOOP_LOOK_S):
-                await self._done.wait()
-            if not self._done.is_set() and self._loop.is_closed():
-                raise RuntimeError("the asyncio loop that does this was closed")
-
-    def _post(self, callback: Callable[[], object]) -> None:
-        if self._loop.is_closed():
-            raise RuntimeError("the asyncio loop that does this was closed")
-        self._loop.call_soon_threadsafe(callback)
-
-    def _begin(self) -> None:
-        self._task = self._loop.create_task(self._run(), context=self._context)
-        self._task.add_done_callback(self._tell)
-
-    async def _run(self) -> T:
-        return await self._function()
-
-    def _cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    def _tell(self, _task: object) -> None:
-        try:
-            self._token.run_sync_soon(self._done.set)
-        except trio.RunFinishedError:  # nobody waits
-            pass
 
 
 show_fields(__all__, globals())

@@ -155,13 +155,7 @@ class Portal:
         self.stop(at_once)
         ended = threading.Event()
         self._when_ended(ended.set)
-        try:
-            ended.wait()
-        except BaseException:
-            self.stop(True)
-            ended.wait()
-            self._finish()
-            raise
+        _wait(ended, functools.partial(self.stop, True))
         self._finish()
 
     async def aclose(self, at_once: bool = False) -> None:
@@ -278,14 +272,13 @@ class Portal:
         ended = threading.Event()
         job = Job(call, ended.set)
         self.send(job)
+        has_waited = False
         try:
-            ended.wait()
-        except BaseException:
-            self.give_up(job)
-            ended.wait()
-            if job.error is None:
+            _wait(ended, functools.partial(self.give_up, job))
+            has_waited = True
+        finally:
+            if not has_waited and job.error is None:
                 lost(job.value)
-            raise
         return job.result()
 
     async def acall(self, call: Callable[[], Any], lost: Callable[[Any], object] = _lose) -> Any:
@@ -308,6 +301,16 @@ class Portal:
     def _require_ours(self) -> None:
         if self._pid not in (0, os.getpid()):
             raise KernelMisuse("this process was forked from the one whose kernel this is; start a kernel after the fork, or spawn")
+
+
+def _wait(ended: threading.Event, give_up: Callable[[], None]) -> None:
+    """Blocks until it is set; an exception meanwhile gives up, waits for the end, and travels on. A second one travels at once."""
+    try:
+        ended.wait()
+    finally:
+        if not ended.is_set():
+            give_up()
+            ended.wait()
 
 
 class AsyncioWait:
@@ -337,7 +340,7 @@ class AsyncioWait:
             self._waiter = self._loop.create_future()
             try:
                 await self._waiter
-            except asyncio.CancelledError:
+            except asyncio.CancelledError:  # noqa: ASYNC103  the caller raises it again when what it waits for has ended
                 is_cancelled = True
                 give_up()
             except GeneratorExit:  # the loop was closed over it

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from camshaft.actors.actor import SelfWait
 from camshaft.actors.embedding import AsyncioKernel, AsyncioSeat
 from camshaft.actors.host import KernelClosed, KernelMisuse, Limits, PromptRefused, SeatClosed
 from camshaft.extensions_std.providers.scripted import assistant
-from camshaft.kernel.messages import text_of
+from camshaft.kernel.messages import AssistantMessage, ToolResultMessage, text_of
 from tests.embedding.faces import CALLING, LIMIT_S, Holding, in_asyncio, options
 
 QUICK = Limits(abort_grace_s=0.05)
@@ -20,11 +21,11 @@ WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody
 
 
 async def texts(seat: AsyncioSeat) -> list[str]:
-    return await seat.call(lambda inner: [text_of(each.content) for each in inner.context_messages if each.role == "assistant"])
+    return await seat.call(lambda inner: [text_of(each.content) for each in inner.context_messages if isinstance(each, AssistantMessage)])
 
 
 async def results(seat: AsyncioSeat) -> list[str]:
-    return await seat.call(lambda inner: [text_of(each.content) for each in inner.context_messages if each.role == "toolResult"])
+    return await seat.call(lambda inner: [text_of(each.content) for each in inner.context_messages if isinstance(each, ToolResultMessage)])
 
 
 def test_an_asyncio_program_prompts_and_reads() -> None:
@@ -43,7 +44,7 @@ def test_the_errors_are_those_of_the_trio_face() -> None:
         async with AsyncioKernel() as kernel:
             seat = await kernel.open(options([]))
             with pytest.raises(PromptRefused):
-                await seat.prompt("hi", streaming_behavior="never")  # type: ignore[arg-type]
+                await seat.prompt("hi", streaming_behavior="never")  # type: ignore[arg-type]  # a wrong value on purpose
             await seat.close()
             with pytest.raises(SeatClosed):
                 await seat.prompt("hi")
@@ -95,15 +96,13 @@ def test_a_cancelled_compaction_is_over_when_the_caller_goes_on() -> None:
             ended = []
 
             async def slow(_seat: object) -> None:
-                import trio
-
                 try:
                     await trio.sleep_forever()
                 finally:
                     ended.append(True)
 
             call = asyncio.create_task(seat.call(slow))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # real time: asyncio has no virtual clock
             call.cancel()
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -119,7 +118,7 @@ def test_a_cancelled_open_leaves_no_conversation_open() -> None:
             for ticks in range(40):
                 opening = asyncio.create_task(kernel.open(options([])))
                 for _ in range(ticks):
-                    await asyncio.sleep(0.00005)
+                    await asyncio.sleep(0.00005)  # real time: asyncio has no virtual clock
                 was_done = opening.done()
                 opening.cancel()
                 given = await asyncio.gather(opening, return_exceptions=True)
@@ -146,11 +145,12 @@ def test_a_watch_is_an_async_iterator_and_a_cancelled_wait_loses_nothing() -> No
                         done, _ = await asyncio.wait([taking], timeout=0.0002)
                         if not done:
                             taking.cancel()
-                        try:
-                            item = await taking
-                        except asyncio.CancelledError:
+                        [item] = await asyncio.gather(taking, return_exceptions=True)
+                        if isinstance(item, StopAsyncIteration):
+                            raise item
+                        if isinstance(item, asyncio.CancelledError):
                             continue
-                        found += [entry.id for entry in item.entries]  # type: ignore[union-attr]
+                        found += [entry.id for entry in item.entries]  # type: ignore[union-attr]  # no gap comes here
                 except StopAsyncIteration:
                     pass
                 await prompts
@@ -163,7 +163,7 @@ def test_a_watch_is_an_async_iterator_and_a_cancelled_wait_loses_nothing() -> No
 async def _three(seat: AsyncioSeat) -> None:
     for _ in range(3):
         await seat.prompt("hi")
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.005)  # real time: asyncio has no virtual clock
     await seat.close()
 
 
@@ -180,7 +180,7 @@ def test_a_loop_that_stands_still_does_not_slow_a_run() -> None:
 
             async with seat.watch() as watch:
                 runs = asyncio.create_task(seat.call(many))
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # real time: asyncio has no virtual clock
                 assert done.wait(LIMIT_S)  # the loop is blocked here
                 await runs
                 await seat.close()
@@ -198,7 +198,7 @@ def test_an_asyncio_tool_runs_in_the_hosts_loop_with_the_callers_context() -> No
 
         async def work() -> str:
             """Does it."""
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # real time: asyncio has no virtual clock
             heard.extend([asyncio.get_running_loop() is loop, WHO.get()])
             with pytest.raises(SelfWait):
                 await seats[0].wait_idle()
@@ -223,7 +223,7 @@ def test_an_abort_cancels_an_asyncio_tool() -> None:
             """Does it."""
             begun.set()
             try:
-                await asyncio.sleep(3600)
+                await asyncio.sleep(3600)  # real time: asyncio has no virtual clock
             except asyncio.CancelledError:
                 cancelled.append(True)
                 raise
@@ -247,8 +247,7 @@ def test_what_an_asyncio_tool_raises_is_an_error_result(what: str) -> None:
             if what == "raises":
                 raise LookupError("no such thing")
             if what == "raises a group":
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(_fails())
+                raise ExceptionGroup("of a task group", [LookupError("no such thing")])
             raise asyncio.CancelledError
 
         async with AsyncioKernel() as kernel:
@@ -259,10 +258,6 @@ def test_what_an_asyncio_tool_raises_is_an_error_result(what: str) -> None:
 
     [shown] = in_asyncio(program)
     assert {"raises": "no such thing", "cancels itself": "was cancelled", "raises a group": "no such thing"}[what] in shown
-
-
-async def _fails() -> None:
-    raise LookupError("no such thing")
 
 
 def test_leaving_by_cancellation_closes_at_once_and_stores_the_aborted_turn(tmp_path: Path) -> None:
@@ -294,7 +289,7 @@ def test_a_loop_that_is_closed_early_leaves_a_kernel_that_can_be_closed() -> Non
     async def program() -> AsyncioSeat:
         await kernel.start()
         seat = await kernel.open(options(CALLING, holding.tool(), kernel.on_loop(_never)))
-        loop.prompting = asyncio.ensure_future(seat.prompt("hi"))  # type: ignore[attr-defined]
+        loop.prompting = asyncio.ensure_future(seat.prompt("hi"))  # type: ignore[attr-defined]  # what an early end leaves behind is kept quiet
         await holding.wait_begun()
         return seat
 
@@ -309,12 +304,12 @@ def test_a_loop_that_is_closed_early_leaves_a_kernel_that_can_be_closed() -> Non
         await kernel.close()
 
     in_asyncio(later)
-    del loop.prompting  # type: ignore[attr-defined]
+    del loop.prompting  # type: ignore[attr-defined]  # what an early end leaves behind is kept quiet
 
 
 async def _never() -> str:
     """Nothing."""
-    await asyncio.sleep(3600)
+    await asyncio.sleep(3600)  # real time: asyncio has no virtual clock
     return ""
 
 
@@ -326,19 +321,19 @@ def test_a_tool_whose_loop_is_closed_is_an_error_result() -> None:
     async def work() -> str:
         """Does it."""
         begun.set()
-        await asyncio.sleep(3600)
+        await asyncio.sleep(3600)  # real time: asyncio has no virtual clock
         return ""
 
     async def program() -> AsyncioSeat:
         await kernel.start()
         seat = await kernel.open(options(CALLING, kernel.on_loop(work)))
         await seat.submit("hi")
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(begun.wait, LIMIT_S)
         return seat
 
     seat = loop.run_until_complete(program())
     tasks = asyncio.all_tasks(loop)
+    loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
 
     async def later() -> list[str]:
@@ -349,7 +344,7 @@ def test_a_tool_whose_loop_is_closed_is_an_error_result() -> None:
 
     assert "loop that does this was closed" in in_asyncio(later)[0]
     for task in tasks:
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # what an early end leaves behind is kept quiet
 
 
 def test_on_loop_before_the_start_says_what_to_do() -> None:
@@ -362,7 +357,7 @@ def test_two_thousand_calls_at_once_are_answered() -> None:
     async def program() -> None:
         async with AsyncioKernel() as kernel:
             seat = await kernel.open(options([]))
-            names = await asyncio.gather(*[seat.call(lambda _seat, each=number: each) for number in range(2000)])  # type: ignore[misc]
+            names = await asyncio.gather(*[seat.call(lambda _seat, each=number: each) for number in range(2000)])  # type: ignore[misc]  # the type of a lambda with a default
             assert names == list(range(2000))
 
     in_asyncio(program)
