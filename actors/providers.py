@@ -26,6 +26,10 @@ class RequestOptions:
     tool_choice: Json = None
     headers: FrozenDict = attrs.field(default=EMPTY, repr=False)
     """Override the provider's; null removes one. Hidden in reprs: they may hold credentials."""
+    api_key: str | None = attrs.field(default=None, repr=False)
+    """Instead of every other key there is for the provider (MOD-72)."""
+    env: FrozenDict = attrs.field(default=EMPTY, repr=False)
+    """Variables for keys and headers; they win over what is stored and over the environment (MOD-63)."""
     cache_retention: str | None = None
     """`none`, `short` or `long`; None is `short`."""
     disable_continuation: bool = False

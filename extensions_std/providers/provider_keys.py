@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 import trio
 
-from camshaft.actors.api import EMPTY, Model
+from camshaft.actors.api import EMPTY, Model, RequestOptions
 from camshaft.actors.host import AuthStatus, OAuthPort
 from camshaft.extensions_std.providers.auth_store import AuthStore
 from camshaft.extensions_std.providers.config_values import RunCommand, missing_variables, resolved
@@ -39,7 +39,9 @@ ENVIRONMENT_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Provider id to the variables its key may stand in; the first that is not blank wins (MOD-79)."""
 
-Resolve = Callable[[Model], Awaitable[Auth]]
+NO_OPTIONS: Final = RequestOptions()
+
+Resolve = Callable[[Model, RequestOptions], Awaitable[Auth]]
 
 
 @attrs.define(eq=False)
@@ -124,9 +126,10 @@ class ProviderKeys:
         """Whether there are credentials, or none are needed."""
         return self.status().configured
 
-    async def resolve(self, model: Model) -> Auth:
-        """Key and headers of one request. Raises AuthUnresolved."""
-        scoped, deciding = self.scoped, self._deciding()
+    async def resolve(self, model: Model, options: RequestOptions = NO_OPTIONS) -> Auth:
+        """Key and headers of one request; what its options give comes before all else. Raises AuthUnresolved."""
+        scoped = {**self.scoped, **options.env}
+        deciding = self._deciding(scoped) if options.api_key is None else _Key(AuthStatus(configured=True), _literal(options.api_key))
         auth = Auth()
         if deciding.status.is_oauth:
             auth = Auth(api_key=await self._login_key())
@@ -136,7 +139,7 @@ class ProviderKeys:
         elif self.ring.store.credential(self.name) is not None:
             raise AuthUnresolved(f"Provider is not configured: {self.name}")
         elif self.below is not None:
-            auth = await self.below(model)
+            auth = await self.below(model, options)
         headers = dict(auth.headers)
         if self.adds_bearer:
             if not auth.api_key and "authorization" not in headers:
@@ -158,20 +161,21 @@ class ProviderKeys:
         assert self.oauth is not None
         return await self.oauth.api_key(await self.ring.store.fresh(self.name, self.oauth.refresh))
 
-    def _deciding(self) -> _Key:
-        """The first source that has anything."""
+    def _deciding(self, environment: Mapping[str, str] | None = None) -> _Key:
+        """The first source that has anything; `environment` instead of the one there is."""
+        scoped = self.scoped if environment is None else environment
         given = self.ring.process.given.get(self.name)
         if given is not None:
             return _Key(AuthStatus(configured=True, source="runtime"), _literal(given))
         stored = self.ring.store.credential(self.name)
         if stored is not None:
-            decided = self._stored(stored)
+            decided = self._stored(stored, scoped)
             if decided is not None:
                 return decided
         if self.api_key is not None:
             source: Any = "models_json_command" if self.api_key.startswith("!") else "models_json_key"
-            return _Key(AuthStatus(configured=not missing_variables(self.api_key, self.scoped), source=source), self.api_key)
-        variable = next((name for name in ENVIRONMENT_KEYS.get(self.name, ()) if self.scoped.get(name, "").strip()), None)
+            return _Key(AuthStatus(configured=not missing_variables(self.api_key, scoped), source=source), self.api_key)
+        variable = next((name for name in ENVIRONMENT_KEYS.get(self.name, ()) if scoped.get(name, "").strip()), None)
         if variable is not None:
             status = AuthStatus(configured=True, source="environment", label=variable)
             return _Key(status, f"${{{variable}}}", is_bearer=variable == BEARER)
@@ -180,7 +184,7 @@ class ProviderKeys:
         is_free = not self.needs_key and stored is None
         return _Key(AuthStatus(configured=self.is_below_configured() if is_free and self.below is not None else is_free))
 
-    def _stored(self, stored: Mapping[str, Any]) -> _Key | None:
+    def _stored(self, stored: Mapping[str, Any], scoped: Mapping[str, str]) -> _Key | None:
         """None: only variables for other sources are stored."""
         if stored.get("type") == "oauth":
             usable = self.oauth is not None
@@ -188,7 +192,7 @@ class ProviderKeys:
             return _Key(AuthStatus(configured=usable, source="stored", label=label, is_oauth=usable))
         key = stored.get("key")
         if stored.get("type") == "api_key" and isinstance(key, str):
-            return _Key(AuthStatus(configured=not missing_variables(key, self.scoped), source="stored"), key, self.ring.run_once)
+            return _Key(AuthStatus(configured=not missing_variables(key, scoped), source="stored"), key, self.ring.run_once)
         if stored.get("type") == "api_key" and key is None and isinstance(stored.get("env"), Mapping):
             return None
         return _Key(AuthStatus(configured=False, source="stored"))

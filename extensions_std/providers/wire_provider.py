@@ -43,6 +43,7 @@ from camshaft.actors.api import (
     ModelRequest,
     Noted,
     RequestHooks,
+    RequestOptions,
     Signal,
     Started,
     StreamItem,
@@ -70,12 +71,12 @@ from camshaft.extensions_std.providers.wire_api import Conversation, MalformedEv
 BAD_PAYLOAD: Final = "before_provider_request must return an object"
 
 
-Resolve = Callable[[Model], Awaitable[Auth]]
-"""Credentials of a request; raises AuthUnresolved."""
+Resolve = Callable[[Model, RequestOptions], Awaitable[Auth]]
+"""Credentials of a request with these options; raises AuthUnresolved."""
 
 
-async def _no_auth(_model: Model) -> Auth:
-    return Auth()
+async def _no_auth(_model: Model, options: RequestOptions) -> Auth:
+    return Auth(api_key=options.api_key)
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -87,7 +88,7 @@ class WireProvider:
     display_name: str | None = None
     _apis: Mapping[str, WireApi] = attrs.field(repr=False)
     """By id; a model of another api cannot be asked."""
-    _http: Http = attrs.field(repr=False)
+    http: Http = attrs.field(repr=False)
     resolve: Resolve = attrs.field(default=_no_auth, repr=False)
     _status: Callable[[], AuthStatus] = attrs.field(default=lambda: AuthStatus(configured=True), repr=False)
     credential: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = attrs.field(default=None, repr=False)
@@ -138,7 +139,7 @@ class WireProvider:
             talk.ended = Ended("error", f"No API provider registered for api: {request.model.api}")
             return
         try:
-            auth = await self.resolve(request.model)
+            auth = await self.resolve(request.model, request.options)
             talk.secrets = secrets_of(auth, request.options.headers, request.model)
             exchange = await self._exchange(api, request, auth)
             refusal = await self._sent(exchange, talk)
@@ -211,7 +212,7 @@ class WireProvider:
         """One exchange: None if the stream began, then `talk.ended` says how it ended; else why it did not begin."""
         talk.progressed()
         try:
-            async with self._http.stream(request) as response:
+            async with self.http.stream(request) as response:
                 if talk.hooks.on_response is not None:
                     await talk.hooks.on_response(response.status, response.headers)
                 if not 200 <= response.status < 300:

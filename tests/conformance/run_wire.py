@@ -179,7 +179,7 @@ def _event(event: AssistantMessageEvent) -> dict[str, Any]:
 def _provider(case: Mapping[str, Any], model: Model) -> WireProvider:
     options = case.get("options", {})
 
-    async def resolve(_model: Model) -> Auth:
+    async def resolve(_model: Model, _options: RequestOptions) -> Auth:
         return Auth(api_key=options.get("apiKey"))
 
     return WireProvider(

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from camshaft.actors.api import RequestOptions
 from camshaft.actors.ports.http import RealHttp
 from camshaft.extensions_std.providers.credentials import Auth
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
@@ -33,5 +34,5 @@ def provider_of(stage: Stage) -> WireProvider:
     return WireProvider(apis=WIRE_APIS, name=NAME, models=models, http=RealHttp(), resolve=_resolve)
 
 
-async def _resolve(_model: Model) -> Auth:
+async def _resolve(_model: Model, _options: RequestOptions) -> Auth:
     return Auth(api_key=KEY)

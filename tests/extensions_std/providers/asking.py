@@ -84,7 +84,7 @@ def local_model(base_url: str = "http://model.test/v1", **fields: Any) -> Model:
 def completions(http: Any, model: Model, *, key: str | None = "test-key", headers: Mapping[str, str] | None = None, **fields: Any) -> Any:
     """A provider with one model that uses `http`."""
 
-    async def resolve(_model: Model) -> Auth:
+    async def resolve(_model: Model, _options: RequestOptions) -> Auth:
         return Auth(api_key=key, headers=headers or {})
 
     return WireProvider(apis=WIRE_APIS, name=model.provider, models=(model,), http=http, resolve=resolve, **fields)

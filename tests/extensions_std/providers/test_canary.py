@@ -18,7 +18,7 @@ import attrs
 import pytest
 import trio
 
-from camshaft.actors.api import ExtensionAPI, encode
+from camshaft.actors.api import ExtensionAPI, RequestOptions, encode
 from camshaft.actors.host import InlineExtension, NewSession, OpenOptions, ProviderFailed, Settings, open_kernel
 from camshaft.actors.ports.http import Http, HttpRequest, HttpResponse, RealHttp
 from camshaft.actors.world import real_world
@@ -300,7 +300,7 @@ async def test_a_key_that_does_not_resolve_shows_no_other_part_of_it(key: str, t
     provider = next(each for each in loaded.providers if each.name == "acme")
 
     with pytest.raises(Exception) as caught:  # noqa: PT011  whatever it is
-        await provider.resolve(provider.models[0])
+        await provider.resolve(provider.models[0], RequestOptions())
 
     shown = Seen([*_chain(caught.value), *capfd.readouterr()]).shows()
     assert shown == [] or key.startswith("!")

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from camshaft.actors.api import FrozenDict, RequestOptions
 from camshaft.actors.host import AuthStatus, OAuthConfig, OAuthPort
 from camshaft.actors.world import real_world
 from camshaft.extensions_std.providers.auth_store import AuthStore
@@ -161,7 +162,7 @@ async def test_variables_beside_a_stored_key_count_for_headers_too() -> None:
 
 
 async def test_what_lies_below_gives_the_key_when_there_is_no_other() -> None:
-    async def below(_model: Model) -> Auth:
+    async def below(_model: Model, _options: RequestOptions) -> Auth:
         return Auth(api_key="below", headers={"a": "b"})
 
     made = attrs.evolve(keys(), needs_key=False, below=below, is_below_configured=lambda: False)
@@ -182,3 +183,35 @@ async def test_what_lies_below_gives_the_key_when_there_is_no_other() -> None:
 )
 def test_a_url_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+# -- what a request brings ---------------------------------------------------------------------
+
+
+@pytest.mark.rule("STR-3", "MOD-72")
+@pytest.mark.parametrize("stored", [None, {"type": "api_key", "key": "$NONE"}, {"type": "api_key", "key": "s"}, _login()])
+async def test_the_key_of_a_request_comes_before_all_others_and_is_no_template(stored: object) -> None:
+    made = keys(stored, ALL, ProcessKeys({"anthropic": "given"}), api_key="!false", adds_bearer=True)
+
+    auth = await made.resolve(MODEL, RequestOptions(api_key="!$own"))
+
+    assert (auth.api_key, auth.headers) == ("!$own", {"authorization": "Bearer !$own"})
+
+
+@pytest.mark.rule("STR-3", "MOD-63")
+async def test_variables_of_a_request_win_for_keys_and_headers() -> None:
+    stored = {"type": "api_key", "key": "$K", "env": {"K": "stored", "TEAM": "red"}}
+    made = keys(stored, {"K": "outer"}, headers={"X-Team": "$TEAM"})
+
+    auth = await made.resolve(MODEL, RequestOptions(env=FrozenDict({"K": "own"})))
+    of_environment = await keys().resolve(MODEL, RequestOptions(env=FrozenDict({"ANTHROPIC_API_KEY": "own"})))
+
+    assert (auth.api_key, auth.headers) == ("own", {"x-team": "red"})
+    assert of_environment.api_key == "own"
+
+
+@pytest.mark.rule("STR-3")
+def test_what_a_request_brings_is_in_no_repr() -> None:
+    options = RequestOptions(api_key="secret-key", env=FrozenDict({"K": "secret-value"}), headers=FrozenDict({"x": "secret-header"}))
+
+    assert "secret" not in repr(options)

@@ -8,7 +8,7 @@ import attrs
 import pytest
 import trio
 
-from camshaft.actors.api import World
+from camshaft.actors.api import RequestOptions, World
 from camshaft.actors.config_provider import configured_provider
 from camshaft.actors.host import AuthStatus, BuildRequest, OAuthConfig, OAuthPort, ProviderConfig, ProviderFailed
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
@@ -24,7 +24,7 @@ from tests.extensions_std.providers.asking import ask
 KNOWN = Model(id="m", provider="acme", api="openai-completions", base_url="http://known/v1")
 
 
-async def known_auth(_model: Model) -> Auth:
+async def known_auth(_model: Model, _options: Any = None) -> Auth:
     return Auth(api_key="known-key", headers={"x-team": "known"}, base_url="http://known/v1")
 
 
@@ -43,7 +43,7 @@ def built(config: ProviderConfig, base: Any = None, **environment: str) -> WireP
 
 
 def auth_of(provider: WireProvider) -> Auth:
-    return trio.run(provider.resolve, provider.models[0])
+    return trio.run(provider.resolve, provider.models[0], RequestOptions())
 
 
 @pytest.mark.rule("PRV-11")
@@ -211,10 +211,10 @@ def test_a_key_is_stored_and_removed_and_requests_follow_at_once(tmp_path: Path)
     provider = next(each for each in loaded.providers if each.name == "acme")
 
     async def act() -> list[str | None]:
-        keys = [(await provider.resolve(provider.models[0])).api_key]
+        keys = [(await provider.resolve(provider.models[0], RequestOptions())).api_key]
         await loaded.store_key("acme", "$K", {"K": "stored"})
-        keys.append((await provider.resolve(provider.models[0])).api_key)
+        keys.append((await provider.resolve(provider.models[0], RequestOptions())).api_key)
         await loaded.log_out("acme")
-        return [*keys, (await provider.resolve(provider.models[0])).api_key]
+        return [*keys, (await provider.resolve(provider.models[0], RequestOptions())).api_key]
 
     assert trio.run(act) == ["file-key", "stored", "file-key"]

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from camshaft.actors.api import Model
+from camshaft.actors.api import Model, RequestOptions
 from camshaft.extensions_std.providers.credentials import Auth
 from camshaft.extensions_std.providers.transport import TransportLimits
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
@@ -88,7 +88,7 @@ STALLED: Final = f"Request timed out.: no content for {LIMIT_S:g} s, though the 
 def _provider(api: str, *body: bytes | Wait) -> WireProvider:
     model = Model(id="m", provider="local", api=api, base_url="http://model.test")
 
-    async def resolve(_model: Model) -> Auth:
+    async def resolve(_model: Model, _options: RequestOptions) -> Auth:
         return Auth(api_key="key")
 
     return WireProvider(name="local", apis=WIRE_APIS, models=(model,), http=FakeHttp([FakeResponse(body=body)]), resolve=resolve)
