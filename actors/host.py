@@ -73,6 +73,7 @@ from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
 from camshaft.actors.prompts import BUSY_TEXT, Position, PositionMoved, Preflight, PromptRefused
 from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderFailed, RequestAuth
+from camshaft.actors.provider_refresh import RefreshContext
 from camshaft.actors.providers import DeferringProvider, Provider, catalogue_of
 from camshaft.actors.registrations import Completion
 from camshaft.actors.resources.context_files import FoundContext, context_files
@@ -311,6 +312,7 @@ __all__ = [
     "QueueUpdate",
     "ProviderFailed",
     "Receipt",
+    "RefreshContext",
     "Rejection",
     "RequestAuth",
     "RenderView",

@@ -16,7 +16,7 @@ from camshaft.extensions_std.frontends.startup import (
     Start,
     agent_dir_of,
     loaded_extensions,
-    loaded_providers,
+    ready_providers,
     resolver_of,
     start_of,
     unconfigured,
@@ -74,7 +74,7 @@ def _yes(value: bool) -> str:
 
 
 async def _served(start: Start) -> tuple[Provider, ...]:
-    files, build = loaded_providers(start)
+    files, build = await ready_providers(start)
     async with open_kernel(world=start.world) as kernel:
         loaded = kernel.preload(start.chosen.cwd, mode="print", say=say)
         try:

@@ -43,6 +43,7 @@ from camshaft.extensions_std.frontends.faux_script import scripted_of, with_defa
 from camshaft.extensions_std.frontends.file_arguments import FileArgumentError, Prompt, prompts_of
 from camshaft.extensions_std.frontends.kept_settings import kept
 from camshaft.extensions_std.frontends.model_choice import Chosen, ModelNotFound, choose_model
+from camshaft.extensions_std.frontends.model_servers import look_at_servers
 from camshaft.extensions_std.frontends.reports import report_loading
 from camshaft.extensions_std.frontends.request_limits import limits_of
 from camshaft.extensions_std.frontends.startup_texts import NOT_INTERACTIVE, UNCONFIGURED
@@ -80,7 +81,7 @@ class Startup:
         start, prompts = self._prompts({name: flag.type for name, flag in loaded.flags.items()})
         start = attrs.evolve(start, registers_providers=loaded.registers_providers)
         try:
-            options = options_of(start)
+            options = options_of(start, await ready_providers(start))
             options = attrs.evolve(options, session=await sessions.made(start.chosen, start.world))
         except (InvalidSetting, CamshaftError) as error:
             raise StartupFailed(str(error)) from None
@@ -172,7 +173,7 @@ class FollowedFiles:
             sources = discover_extensions(_invocation(start), _place(found, cwd))
         self.start = start
         return attrs.evolve(
-            options_of(start),
+            options_of(start, await ready_providers(start)),
             session=options.session,
             override_cwd=options.override_cwd,
             listeners=options.listeners,
@@ -291,13 +292,13 @@ def _home(environment: Mapping[str, str]) -> str:
     return environment.get("HOME") or os.path.expanduser("~")
 
 
-def options_of(start: Start) -> OpenOptions:
-    """What the conversation is opened with; warnings are told on the way. Raises StartupFailed."""
+def options_of(start: Start, served: tuple[LoadedProviders, BuildProvider] | None = None) -> OpenOptions:
+    """What the conversation is opened with; warnings are told on the way. `served`: of `ready_providers`. Raises StartupFailed."""
     arguments, chosen, found, world = start.arguments, start.chosen, start.found, start.world
     for warning in (*chosen.warnings, *found.warnings):
         _warn(warning)
     agent_dir = agent_dir_of(world.environment)
-    loaded, build = loaded_providers(start)
+    loaded, build = served or loaded_providers(start)
     chosen_model = with_default(_chosen(start, with_script(loaded.providers, start.scripted)), arguments, start.scripted)
     settings = found.settings
     shell = ShellOptions(shell_path=settings.shell_path, command_prefix=settings.shell_command_prefix)
@@ -365,6 +366,14 @@ def loaded_providers(start: Start) -> tuple[LoadedProviders, BuildProvider]:
     settings = ProviderSettings(limits=limits_of(start.found.effective), keys=start.keys)
     loaded = load_all(agent_dir_of(world.environment), world.environment, world, settings, _warn)
     return loaded, provider_builder(world, settings, loaded)
+
+
+async def ready_providers(start: Start) -> tuple[LoadedProviders, BuildProvider]:
+    """The same, after servers that list their models were asked for them."""
+    served = loaded_providers(start)
+    default, is_offline = start.found.settings.default_provider, start.world.is_offline
+    await look_at_servers(served[0].providers, start.arguments, default, is_offline=is_offline, warn=_warn)
+    return served
 
 
 def _chosen(start: Start, providers: tuple[Provider, ...]) -> Chosen:

@@ -10,6 +10,7 @@ Whose keys they are asked with stands in `provider_keys.py`.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from camshaft.actors.host import OAuthPort
 from camshaft.extensions_std.providers.auth_store import AUTH_FILE, AuthStore
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import shell
+from camshaft.extensions_std.providers.llama_cpp import DEFAULT_KEY, LLAMA, LlamaProvider, api_url
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, misspelt, parsed
 from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, KeyRing, ProcessKeys, ProviderKeys, shown_models
 from camshaft.extensions_std.providers.transport import Identity, TransportLimits
@@ -34,6 +36,7 @@ ENVIRONMENT_URLS: Final[Mapping[str, str]] = {"anthropic": "ANTHROPIC_BASE_URL",
 MERGED_COMPAT: Final = ("openRouterRouting", "vercelGatewayRouting", "chatTemplateKwargs", "chatTemplateArgs")
 """Compat values that merge per key; all others replace (MOD-55)."""
 
+Served = WireProvider | LlamaProvider
 Read = Callable[[Path], bytes]
 Tell = Callable[[str], None]
 
@@ -71,7 +74,7 @@ class _Entry:
 class LoadedProviders:
     """What the files and the environment give."""
 
-    providers: tuple[WireProvider, ...]
+    providers: tuple[Served, ...]
     """Built-in ones first; those without credentials say so in `configured()`."""
     ring: KeyRing
     """For keys of further providers."""
@@ -102,7 +105,7 @@ class LoadedProviders:
 
 def load_providers(
     agent_dir: str | Path, environment: Mapping[str, str], world: World, settings: ProviderSettings | None = None, tell: Tell | None = None
-) -> tuple[WireProvider, ...]:
+) -> tuple[Served, ...]:
     """All providers, as `load_all` gives them."""
     return load_all(agent_dir, environment, world, settings, tell).providers
 
@@ -123,7 +126,11 @@ def load_all(
         (tell or _raise)(text)
 
     entries = {name: _Entry(name=name, models={model.id: model for model in models}) for name, models in _builtin(environment).items()}
-    for name, raw in _configured(Path(agent_dir) / MODELS_FILE, chosen.read, say).items():
+    entries[LLAMA] = _Entry(name=LLAMA)
+    configured = _configured(Path(agent_dir) / MODELS_FILE, chosen.read, say)
+    if "baseUrl" in configured.get(LLAMA, EMPTY):
+        configured = {**configured, LLAMA: {**configured[LLAMA], "baseUrl": api_url(configured[LLAMA]["baseUrl"])}}
+    for name, raw in configured.items():
         try:
             entries[name] = _merged(entries.get(name), name, raw)
         except ModelsFileError as error:
@@ -136,7 +143,7 @@ def load_all(
         say(store.fault)
     run = shell(world.processes, environment, str(agent_dir))
     ring = KeyRing(store=store, environment=environment, run=run, process=chosen.keys)
-    made = [_provider(entry, ring, world, chosen) for entry in entries.values()]
+    made = [_provider(entry, ring, world, chosen, configured.get(entry.name, EMPTY)) for entry in entries.values()]
     return LoadedProviders(
         providers=tuple([provider for provider, _keys in made]),
         ring=ring,
@@ -276,7 +283,9 @@ def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
 # -- providers ---------------------------------------------------------------------------
 
 
-def _provider(entry: _Entry, ring: KeyRing, world: World, settings: ProviderSettings) -> tuple[WireProvider, ProviderKeys]:
+def _provider(
+    entry: _Entry, ring: KeyRing, world: World, settings: ProviderSettings, raw: Mapping[str, Any]
+) -> tuple[Served, ProviderKeys]:
     models, urls = shown_models(tuple(entry.models.values()))
     keys = ProviderKeys(
         name=entry.name,
@@ -287,8 +296,32 @@ def _provider(entry: _Entry, ring: KeyRing, world: World, settings: ProviderSett
         urls=urls,
         adds_bearer=entry.adds_bearer,
         needs_key=entry.name in BUILTIN or entry.name in ENVIRONMENT_KEYS,
+        fallback_key=DEFAULT_KEY if entry.name == LLAMA else None,
     )
-    return wire_provider(keys, models, world, settings, entry.display_name), keys
+    wire = wire_provider(keys, models, world, settings, entry.display_name)
+    if entry.name != LLAMA:
+        return wire, keys
+    llama = LlamaProvider(
+        wire=wire,
+        http=world.http,
+        keys=keys,
+        urls=urls,
+        url=raw.get("baseUrl"),
+        named=[bool(raw)],
+        layer=partial(_layered, LLAMA, raw),
+    )
+    llama.restore(None)
+    return llama, keys
+
+
+def _layered(name: str, raw: Mapping[str, Any], models: Sequence[Model]) -> tuple[Model, ...]:
+    """Models with an entry of the file over them; as they are where the entry makes no sense, which was told."""
+    if not raw:
+        return tuple(models)
+    try:
+        return tuple(_merged(_Entry(name=name, models={model.id: model for model in models}), name, raw).models.values())
+    except ModelsFileError:
+        return tuple(models)
 
 
 def wire_provider(

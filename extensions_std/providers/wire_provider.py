@@ -88,7 +88,7 @@ class WireProvider:
     display_name: str | None = None
     _apis: Mapping[str, WireApi] = attrs.field(repr=False)
     """By id; a model of another api cannot be asked."""
-    http: Http = attrs.field(repr=False)
+    _http: Http = attrs.field(repr=False)
     resolve: Resolve = attrs.field(default=_no_auth, repr=False)
     _status: Callable[[], AuthStatus] = attrs.field(default=lambda: AuthStatus(configured=True), repr=False)
     credential: Callable[[], Awaitable[Mapping[str, Any] | None]] | None = attrs.field(default=None, repr=False)
@@ -212,7 +212,7 @@ class WireProvider:
         """One exchange: None if the stream began, then `talk.ended` says how it ended; else why it did not begin."""
         talk.progressed()
         try:
-            async with self.http.stream(request) as response:
+            async with self._http.stream(request) as response:
                 if talk.hooks.on_response is not None:
                     await talk.hooks.on_response(response.status, response.headers)
                 if not 200 <= response.status < 300:

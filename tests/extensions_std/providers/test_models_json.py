@@ -13,9 +13,9 @@ from camshaft.actors.world import World, real_world
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import missing_variables, resolved
 from camshaft.extensions_std.providers.credentials import AuthUnresolved
+from camshaft.extensions_std.providers.llama_cpp import LLAMA
 from camshaft.extensions_std.providers.models_json import ProviderSettings, load_providers
 from camshaft.extensions_std.providers.models_schema import ModelsFileError
-from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.models import Model, Rates
 from camshaft.kernel.persistent import FrozenDict
 from tests.extensions_std.providers.asking import FakeHttp, FakeResponse, ask
@@ -39,7 +39,7 @@ def _world(*answers: FakeResponse) -> World:
     return attrs.evolve(real_world({}), http=FakeHttp(answers or [FakeResponse(status=500)]))
 
 
-def _loaded(models: object, environment: Mapping[str, str] | None = None, **files: object) -> tuple[dict[str, WireProvider], list[str]]:
+def _loaded(models: object, environment: Mapping[str, str] | None = None, **files: object) -> tuple[dict[str, Any], list[str]]:
     told: list[str] = []
     settings = ProviderSettings(read=_reader(models=models, **files))
     providers = load_providers("/agent", environment or {}, _world(), settings, told.append)
@@ -48,7 +48,7 @@ def _loaded(models: object, environment: Mapping[str, str] | None = None, **file
 
 def _own(providers: Mapping[str, object]) -> list[str]:
     """Those that are not built in."""
-    return [name for name in providers if name not in BUILTIN]
+    return [name for name in providers if name not in (*BUILTIN, LLAMA)]
 
 
 async def _header(models: object, environment: Mapping[str, str], name: str = "authorization", **files: object) -> str | None:
@@ -85,7 +85,7 @@ def test_missing_file_leaves_the_builtin_providers_of_which_those_with_a_key_are
     providers, told = _loaded({"providers": {}}, {"OPENAI_API_KEY": "k"})
 
     assert told == []
-    assert list(providers) == [name for name in BUILTIN if name in providers]
+    assert list(providers) == [*[name for name in BUILTIN if name in providers], LLAMA]
     assert [name for name, provider in providers.items() if provider.configured()] == ["openai"]
     assert load_providers("/agent", {}, _world(), ProviderSettings(read=_reader()))[0].models == next(iter(providers.values())).models
 
