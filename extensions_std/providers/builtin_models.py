@@ -1,7 +1,7 @@
 """Models known without configuration: plain data, replaced or changed by `models.json` (MOD-5).
 
-Few on purpose: of each vendor what people use, and only what the vendor's own pages say. The first model of a provider is its
-default: it is taken when nothing else is said, and a model that is not listed is asked as this one is (MOD-95, MOD-97).
+Few on purpose: of each vendor what people use. Where the numbers come from is said of each group; what no page was found for
+is said to be from memory, and may be out of date. The first model of a provider is its default: it is taken when nothing else is said, and a model that is not listed is asked as this one is (MOD-95, MOD-97).
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any, Final
 from camshaft.actors.api import FrozenDict, Model, Rates, Tier
 
 WRITTEN: Final = "2026-11-30"
-"""The day on which ids, limits and prices were looked up."""
+"""The day on which they were written; sources were looked at on 2026-12-01."""
 
 ANTHROPIC_URL: Final = "https://api.anthropic.com"
 OPENAI_URL: Final = "https://api.openai.com/v1"
@@ -63,6 +63,7 @@ def _routed(id: str, name: str, rates: Rates, **fields: Any) -> Model:
 
 
 BUILTIN: Final[Mapping[str, tuple[Model, ...]]] = {
+    # Source: the model overviews and the price page under platform.claude.com/docs; the sizes of Sonnet 4.5 and Opus 4.5 are from memory.
     "anthropic": (
         _claude(
             *("claude-sonnet-5-5", "Claude Sonnet 5.5", Rates(input=2, output=10, cache_read=0.1, cache_write=2.5)),
@@ -100,6 +101,8 @@ BUILTIN: Final[Mapping[str, tuple[Model, ...]]] = {
         _claude("claude-sonnet-4-5", "Claude Sonnet 4.5", Rates(input=3, output=15, cache_read=0.3, cache_write=3.75), **_OLDER),
         _claude("claude-opus-4-5", "Claude Opus 4.5", Rates(input=5, output=25, cache_read=0.5, cache_write=6.25), **_OLDER),
     ),
+    # Source: developers.openai.com/api/docs/models/gpt-6.2-sol. All others are from memory; gateways list the same sizes for
+    # GPT-5 mini and GPT-4.1 mini.
     "openai": (
         _gpt(
             "gpt-6.2-sol",
@@ -136,6 +139,7 @@ BUILTIN: Final[Mapping[str, tuple[Model, ...]]] = {
             max_tokens=100_000,
         ),
     ),
+    # From memory: what the vendors ask for, which OpenRouter passes on. The cost of a request is what it reports (MOD-14).
     "openrouter": (
         _routed(
             *("anthropic/claude-sonnet-4.5", "Claude Sonnet 4.5", Rates(input=3, output=15, cache_read=0.3, cache_write=3.75)),
@@ -152,6 +156,7 @@ BUILTIN: Final[Mapping[str, tuple[Model, ...]]] = {
             **_GPT_5,
         ),
     ),
+    # Source: catalogues of others that follow Cerebras' own list (window and prices); the output limit is from memory.
     "cerebras": (
         Model(
             id="gpt-oss-120b",
