@@ -183,10 +183,13 @@ class Kept:
 
 def final_message(partial: Partial, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> AssistantMessage:
     """What arrived, ended as the stream said or as its failure says (STR-30, STR-33, STR-35)."""
+    return partial.message if partial.ended is not None else finish(partial, ended_of(partial, outcome, aborted=aborted))
+
+
+def ended_of(partial: Partial, outcome: Value[Any] | Failure | Cut | Abandoned, *, aborted: bool) -> Ended:
+    """How an answer ended: as its stream said, else as an abort or its failure says."""
     if partial.ended is not None:
-        return partial.message
+        return partial.ended
     if aborted:
-        return finish(partial, ABORTED_ANSWER)
-    if isinstance(outcome, Failure):
-        return finish(partial, Ended("error", outcome.text))
-    return finish(partial, NO_TERMINAL)
+        return ABORTED_ANSWER
+    return Ended("error", outcome.text) if isinstance(outcome, Failure) else NO_TERMINAL

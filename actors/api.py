@@ -30,8 +30,10 @@ from camshaft.actors.ports.files import Files, FolderEntry, PrivateFile, WalkedP
 from camshaft.actors.ports.http import IDLE_TIMEOUT_S, Http, HttpFailed, HttpRequest, HttpResponse
 from camshaft.actors.ports.processes import ProcessCommand, ProcessEnd, Processes
 from camshaft.actors.programs import ExecResult
+from camshaft.actors.provider_auth import ProviderAuth
 from camshaft.actors.providers import DeferringProvider, Emit, ModelRequest, Provider, RequestHooks, RequestOptions
 from camshaft.actors.registrations import Completion
+from camshaft.actors.registry_asks import ClassifierResult, ImagesResult, ModelStream, OtherRequest
 from camshaft.actors.replacement import Replaced
 from camshaft.actors.runtime import CommandInfo, ToolInfo
 from camshaft.actors.scoped import ScopedModel
@@ -481,6 +483,11 @@ __all__ = [
     "truncate_line",
     "truncate_tail",
     "without_session",
+    "ModelStream",
+    "ImagesResult",
+    "ClassifierResult",
+    "OtherRequest",
+    "ProviderAuth",
 ]
 
 show_fields(__all__, globals())

@@ -55,6 +55,10 @@ class ProviderConfig:
     """A login for it: `OAuthConfig(...)` or a dict of its fields."""
     refresh_models: Callable[..., Any] | None = attrs.field(default=None, repr=False)
     """`refresh_models(context)` gives the list of models that is shown from now on, as in `models`, or None for no change (PRV-17)."""
+    images: Mapping[str, Callable[..., Any]] | None = attrs.field(default=None, repr=False)
+    """API id to `generate_images(request)`, for image models (STR-43)."""
+    classifiers: Mapping[str, Callable[..., Any]] | None = attrs.field(default=None, repr=False)
+    """API id to `classify(request)`, for classifier models (STR-43)."""
     refresh_models_auth: RefreshAuth | None = None
     """`credential`, the default: a login that ended is renewed before the network is asked; `configured`: it is not (PRV-18)."""
 
@@ -97,7 +101,8 @@ def configured_provider(name: str, config: ProviderConfig, base: Provider | None
     adapter = None if build is None else build(BuildRequest(name=name, config=config, models=models, base=base, oauth=oauth))
     if adapter is None and oauth is not None:
         raise ExtensionMisuse(f"Provider {name}: this host keeps no logins, so it takes no oauth")
-    if adapter is None and config.stream_simple is None and (base is None or config.models is None):
+    is_served = config.stream_simple is not None or config.images is not None or config.classifiers is not None
+    if adapter is None and not is_served and (base is None or config.models is None):
         apis = ", ".join(sorted({model.api for model in models})) or "none"
         raise ExtensionMisuse(f"Provider {name}: this host has no adapter that takes a config (api: {apis}); register a provider object")
     return ConfigProvider(name=name, models=models if adapter is None else adapter.models, config=config, adapter=adapter, base=base)
@@ -140,6 +145,14 @@ class ConfigProvider:
         if self.adapter is not None and speaks(self.adapter, model.api):
             return self.adapter
         return self.base if self.base is not None and any([each.api == model.api for each in self.base.models]) else None
+
+    def other_apis(self, kind: str, api: str) -> Callable[..., Any] | None:
+        """Who asks an image or classifier model of that api: the config's function, else the provider that it lies over."""
+        own = self.config.images if kind == "image" else self.config.classifiers
+        if own is not None and api in own:
+            return own[api]
+        below: Callable[..., Any] | None = getattr(self.base, "generate_images" if kind == "image" else "classify", None)
+        return below
 
     def _is_streamed(self, model: Model) -> bool:
         return self.config.stream_simple is not None and model.api == self.config.api
@@ -191,8 +204,6 @@ async def _streamed(stream: StreamSimple, request: ModelRequest, signal: Signal,
 def _config(name: str, given: Mapping[str, Any]) -> ProviderConfig:
     known = [each.name for each in attrs.fields(ProviderConfig)]
     unknown = [field for field in given if field not in known]
-    if unknown and unknown[0] in ("images", "classifiers"):
-        raise ExtensionMisuse(f"Provider {name}: {unknown[0]}: image and classifier models are listed, but cannot be asked in this version")
     if unknown:
         raise ExtensionMisuse(f"Provider {name}: no field {unknown[0]!r}; expected {', '.join(known)}")
     made = dict(given)
@@ -205,6 +216,9 @@ def _config(name: str, given: Mapping[str, Any]) -> ProviderConfig:
         require_callable(made["refresh_models"], f"refresh_models of provider {name!r}")
     if made.get("refresh_models_auth") not in (None, "credential", "configured"):
         raise ExtensionMisuse(f"Provider {name}: refresh_models_auth {made['refresh_models_auth']!r}; expected credential or configured")
+    for field in ("images", "classifiers"):
+        if made.get(field) is not None:
+            made[field] = _functions(name, field, made[field])
     if made.get("headers") is not None:
         made["headers"] = freeze(made["headers"], "headers")
     if made.get("models") is not None:
@@ -212,6 +226,14 @@ def _config(name: str, given: Mapping[str, Any]) -> ProviderConfig:
             raise ExtensionMisuse(f"Provider {name}: models {made['models']!r}; expected a list")
         made["models"] = tuple(made["models"])
     return ProviderConfig(**made)
+
+
+def _functions(name: str, field: str, given: object) -> Any:
+    if not isinstance(given, Mapping):
+        raise ExtensionMisuse(f"Provider {name}: {field} {type(given).__name__}; expected a dict of functions by API id")
+    for api, function in given.items():
+        require_callable(function, f"{field}[{api!r}] of provider {name!r}")
+    return dict(given)
 
 
 def models_of(name: str, config: ProviderConfig, base: Provider | None, given: Iterable[object]) -> tuple[Model, ...]:
@@ -232,9 +254,12 @@ def _model(name: str, config: ProviderConfig, existing: tuple[Model, ...], given
     fields = {"provider": name, **given} if isinstance(given, Mapping) else {**_fields(given, name), "provider": name}
     model_id = fields.get("id")
     same = next((model for model in existing if model.id == model_id), None)
-    api = fields.get("api") or config.api or (same.api if same is not None else _usual_api(existing))
+    is_chat = fields.get("type", "chat") == "chat"
+    usual = (config.api or (same.api if same is not None else _usual_api(existing))) if is_chat else same and same.api
+    api = fields.get("api") or usual
     if not api:
-        raise ExtensionMisuse(f'Provider {name}, model {model_id}: no "api" specified. Set it at model level or provider level.')
+        places = "at model level or provider level" if is_chat else "at model level"
+        raise ExtensionMisuse(f'Provider {name}, model {model_id}: no "api" specified. Set it {places}.')
     base_url = (
         fields.get("base_url") or config.base_url or (same or existing[0]).base_url
         if existing

@@ -1,16 +1,23 @@
-"""The models there are, as extensions and hosts ask for them (MOD-40, MOD-41)."""
+"""The models there are, as extensions and hosts ask for them, and requests to them (MOD-40, MOD-41, MOD-80)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import attrs
+import trio
 
 from camshaft.actors.actor import Cut, Failure, guard
 from camshaft.actors.config_provider import ProviderConfig
-from camshaft.actors.provider_auth import AuthStatus, RequestAuth
+from camshaft.actors.provider_auth import AuthStatus, ProviderAuth, ProviderFailed, RequestAuth
 from camshaft.actors.provider_refresh import RefreshResult
 from camshaft.actors.provider_registry import ProviderRegistry
-from camshaft.actors.providers import Provider, find_model, provider_of
+from camshaft.actors.providers import Provider, RequestOptions, find_model, provider_of
+from camshaft.actors.registry_asks import Asking, Asks, ClassifierResult, ImagesResult, ModelStream
 from camshaft.kernel import shapes
+from camshaft.kernel.messages import AssistantMessage, Message, ToolDeclaration
 from camshaft.kernel.models import Model, ModelType
+from camshaft.kernel.persistent import EMPTY
+from camshaft.kernel.tools import Signal
 
 
 @shapes.frozen(kw_only=True)
@@ -21,6 +28,8 @@ class ModelSource:
     faults: tuple[str, ...] = ()
     """What the host says about its configuration."""
     is_offline: bool = False
+    asks: Asks
+    """Who makes requests."""
 
 
 @shapes.frozen(eq=False)
@@ -112,6 +121,112 @@ class ModelRegistry:
         """Its key, or None; never raises."""
         model = next(iter(getattr(self.get_provider(provider), "models", ())), None)
         return None if model is None else (await self.get_api_key_and_headers(model)).api_key
+
+    async def get_provider_auth(self, provider: str) -> ProviderAuth | None:
+        """What authorizes its requests whatever the model, and where that comes from; None: it is unknown or not configured.
+
+        Raises ProviderFailed with the code `auth` or `oauth` if what is configured cannot be had (MOD-80).
+        """
+        found = self.get_provider(provider)
+        if found is None or not found.configured():
+            return None
+        resolve = getattr(found, "resolve", None)
+        if resolve is None:
+            return ProviderAuth(source=self.get_provider_auth_status(provider).source)
+        model = next(iter(found.models), Model(id="", provider=provider, api=""))
+        outcome = await guard(resolve, attrs.evolve(model, id="", headers=EMPTY))
+        if isinstance(outcome, Cut):
+            raise ProviderFailed("auth", f"API key auth failed for provider {provider}: cancelled")
+        if isinstance(outcome, Failure):
+            if isinstance(outcome.error, ProviderFailed):
+                raise ProviderFailed(outcome.error.code, str(outcome.error)) from None
+            raise ProviderFailed("auth", f"API key auth failed for provider {provider}: {outcome.text}")
+        auth = _auth(outcome.value, is_configured=True, provider=provider)
+        status = self.get_provider_auth_status(provider)
+        return ProviderAuth(api_key=auth.api_key, headers=auth.headers, base_url=auth.base_url, source=status.source)
+
+    # -- requests ------------------------------------------------------------------------
+
+    def stream_simple(  # noqa: PLR0913  # all but the question by name
+        self,
+        model: Model,
+        messages: str | Sequence[Message],
+        *,
+        system_prompt: str | None = None,
+        tools: Sequence[ToolDeclaration] = (),
+        thinking_level: str = "off",
+        options: RequestOptions | None = None,
+        signal: Signal | None = None,
+    ) -> ModelStream:
+        """An answer as it comes, asked for in neutral terms: output capped, thinking clamped to the model (STR-1 to STR-3).
+
+        A stream at once, through which nothing is raised: iterate over its events, await its `result()`. Credentials are
+        resolved, hooks of extensions do not fire (WIRE-101), nothing is stored. A virtual model is routed (VM-11).
+        """
+        asking = Asking(
+            model=model,
+            messages=messages,
+            system_prompt=system_prompt,
+            tools=tools,
+            thinking_level=thinking_level,
+            options=options or RequestOptions(),
+            signal=signal,
+        )
+        return self._source().asks.stream(asking, is_simple=True)
+
+    def stream(  # noqa: PLR0913  # all but the question by name
+        self,
+        model: Model,
+        messages: str | Sequence[Message],
+        *,
+        system_prompt: str | None = None,
+        tools: Sequence[ToolDeclaration] = (),
+        options: RequestOptions | None = None,
+        signal: Signal | None = None,
+    ) -> ModelStream:
+        """The same with the options of the API itself, `options.api_options`: what is given is sent as it is (STR-4)."""
+        known = options or RequestOptions()
+        asking = Asking(model=model, messages=messages, system_prompt=system_prompt, tools=tools, options=known, signal=signal)
+        return self._source().asks.stream(asking, is_simple=False)
+
+    async def complete(  # noqa: PLR0913  # all but the question by name
+        self,
+        model: Model,
+        messages: str | Sequence[Message],
+        *,
+        system_prompt: str | None = None,
+        tools: Sequence[ToolDeclaration] = (),
+        thinking_level: str = "off",
+        options: RequestOptions | None = None,
+        signal: Signal | None = None,
+    ) -> AssistantMessage:
+        """The final message of such a request; its stop reason says whether it is an answer. A cancelled caller ends the request."""
+        stream = self.stream_simple(
+            model,
+            messages,
+            system_prompt=system_prompt,
+            tools=tools,
+            thinking_level=thinking_level,
+            options=options,
+            signal=signal,
+        )
+        try:
+            return await stream.result()
+        except trio.Cancelled:
+            stream.abort()
+            raise
+
+    async def generate_images(
+        self, model: Model, input: object, *, options: Mapping[str, Any] = EMPTY, signal: Signal | None = None
+    ) -> ImagesResult:
+        """What an image model makes of `input`; never raises for what goes wrong, the stop reason says it (STR-43)."""
+        return await self._source().asks.generate_images(model, input, options, signal)
+
+    async def classify(
+        self, model: Model, input: object, *, options: Mapping[str, Any] = EMPTY, signal: Signal | None = None
+    ) -> ClassifierResult:
+        """What a classifier model says to `input`; never raises for what goes wrong, the stop reason says it (STR-43)."""
+        return await self._source().asks.classify(model, input, options, signal)
 
     # -- what changes --------------------------------------------------------------------
 

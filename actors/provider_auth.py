@@ -52,6 +52,17 @@ class RequestAuth:
     error: str | None = None
 
 
+@attrs.frozen(kw_only=True)
+class ProviderAuth:
+    """What authorizes the requests of a provider (MOD-40). Nothing secret is in the repr."""
+
+    api_key: str | None = attrs.field(default=None, repr=False)
+    headers: Mapping[str, str | None] = attrs.field(factory=dict, repr=False)
+    base_url: str | None = attrs.field(default=None, repr=False)
+    source: Source | None = None
+    """As in `AuthStatus`."""
+
+
 ErrorCode = Literal["provider", "auth", "oauth", "stream", "model_source"]
 
 

@@ -35,6 +35,7 @@ from camshaft.actors.loading import LoadError, LoadWarning
 from camshaft.actors.model_answers import ask_model
 from camshaft.actors.model_asks import ModelAsk
 from camshaft.actors.model_registry import ModelRegistry, ModelSource
+from camshaft.actors.model_requests import ModelRequests
 from camshaft.actors.opening import OpenSession
 from camshaft.actors.prompts import Behavior, Given, Position, Preflight, PromptRefused
 from camshaft.actors.providers import Provider
@@ -244,7 +245,8 @@ class Seat:
     def model_source(self) -> ModelSource:
         """What the registry asks at each call."""
         parts = self._parts
-        return ModelSource(registry=parts.host.registry, faults=parts.options.provider_faults, is_offline=parts.world.is_offline)
+        faults, is_offline = parts.options.provider_faults, parts.world.is_offline
+        return ModelSource(registry=parts.host.registry, faults=faults, is_offline=is_offline, asks=ModelRequests(parts))
 
     @property
     def scoped_models(self) -> tuple[ScopedModel, ...]:
