@@ -72,10 +72,11 @@ from camshaft.actors.options import Limits, OpenOptions, require_valid
 from camshaft.actors.oversight import Oversight
 from camshaft.actors.preloading import Preloaded, Say, loader_for
 from camshaft.actors.prompts import BUSY_TEXT, Position, PositionMoved, Preflight, PromptRefused
-from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderFailed, RequestAuth
-from camshaft.actors.provider_refresh import RefreshContext
+from camshaft.actors.provider_auth import AuthStatus, OAuthConfig, OAuthPort, ProviderAuth, ProviderFailed, RequestAuth
+from camshaft.actors.provider_refresh import RefreshContext, RefreshStore
 from camshaft.actors.providers import DeferringProvider, Provider, catalogue_of
 from camshaft.actors.registrations import Completion
+from camshaft.actors.registry_asks import ClassifierResult, ImagesResult, ModelStream, OtherRequest
 from camshaft.actors.resources.context_files import FoundContext, context_files
 from camshaft.actors.resources.discovery import ResourcePlaces, discover, with_discovered
 from camshaft.actors.resources.found import ResourceDiagnostic, Resources
@@ -419,6 +420,12 @@ __all__ = [
     "trust_store",
     "wire",
     "with_discovered",
+    "ModelStream",
+    "ImagesResult",
+    "ClassifierResult",
+    "OtherRequest",
+    "ProviderAuth",
+    "RefreshStore",
 ]
 
 CLOSE_CONNECTIONS_S: Final = 1.0

@@ -27,6 +27,7 @@ from camshaft.actors.loading import (
 )
 from camshaft.actors.logs.port import Durability
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
+from camshaft.actors.provider_refresh import RefreshStore
 from camshaft.actors.providers import Provider
 from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.signal import ABORT_GRACE_S
@@ -97,6 +98,8 @@ class OpenOptions:
     """What is wrong with the configuration of the providers; extensions read it (MOD-41)."""
     build_provider: BuildProvider | None = None
     """Makes an adapter of the config that an extension registers; None: only provider objects can be registered."""
+    model_lists: RefreshStore | None = None
+    """Where lists of models that providers found are kept for the next start; None: they end with the conversation (PRV-17)."""
     extensions: tuple[Source, ...] = ()
     """In load order, which is also handler order."""
     preloaded: "Preloaded | None" = None
@@ -262,6 +265,7 @@ CHECKS: Final[dict[str, Check]] = {
     "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
     "provider_faults": _each(_is_text, "a text"),
     "build_provider": _optional(callable, "a function that takes a BuildRequest"),
+    "model_lists": _optional(lambda value: callable(getattr(value, "keep", None)), "a RefreshStore, with stored() and keep()"),
     "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),
     "preloaded": _optional(lambda value: callable(getattr(value, "take", None)), "what Kernel.preload gave"),
     "builtin_tools": _each(lambda value: isinstance(value, ToolDefinition), "ToolDefinition(...)"),

@@ -5,11 +5,12 @@ replaces the provider. A refresh whose number is not the latest is cancelled, an
 All run side by side. One that fails leaves the list as it was and is told by name; nothing is raised.
 
 A refresh has two phases: without the network, for what was stored, and with it, if that is allowed and the provider has
-the credentials it needs. What is stored lives as long as the registry does.
+the credentials it needs. What is persisted counts at once; it is written to the host's store when the phase is over, and a
+store that fails is told as the fault of that refresh.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import attrs
 import trio
@@ -17,6 +18,7 @@ import trio
 from camshaft.actors.actor import Cut, Failure, guard, guard_now
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import shapes
+from camshaft.kernel.persistent import freeze
 
 LIMIT_S: Final = 60.0
 """For the refresh of one provider; one that takes longer has failed."""
@@ -57,6 +59,18 @@ class RefreshContext:
         return self._publish(persist, update)
 
 
+class RefreshStore(Protocol):
+    """Where a host keeps what refreshes persist, beyond the end of the program (PRV-17)."""
+
+    def stored(self, provider: str) -> Mapping[str, Any] | None:
+        """What was kept last; None: nothing."""
+        ...
+
+    async def keep(self, provider: str, entry: Mapping[str, Any] | None) -> None:
+        """Keeps that; None deletes. Raises a CamshaftError for what cannot be kept."""
+        ...
+
+
 RefreshModels = Callable[[RefreshContext], Any]
 Accept = Callable[[Sequence[Any]], None]
 """Takes the list that a refresh gave. Raises ExtensionMisuse for one that cannot be; nothing has changed then."""
@@ -83,7 +97,23 @@ class Refreshes:
     """Called when something was published or accepted."""
     _numbers: dict[str, int] = attrs.field(factory=dict)
     _running: dict[str, tuple[trio.CancelScope, AbortSignal]] = attrs.field(factory=dict)
-    _stored: dict[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    store: RefreshStore | None = None
+    _published_entries: dict[str, Mapping[str, Any] | None] = attrs.field(factory=dict)
+    """What this registry persisted; None: deleted."""
+    _unwritten: set[str] = attrs.field(factory=set)
+
+    def _stored(self, name: str) -> Mapping[str, Any] | None:
+        if name in self._published_entries:
+            return self._published_entries[name]
+        return None if self.store is None else self.store.stored(name)
+
+    async def _write(self, name: str) -> str | None:
+        """Why what was persisted could not be kept; None: it is, or there was nothing."""
+        if name not in self._unwritten or self.store is None:
+            return None
+        self._unwritten.discard(name)
+        outcome = await guard(self.store.keep, name, self._published_entries[name])
+        return outcome.text if isinstance(outcome, Failure) else None
 
     def outdate(self, name: str) -> None:
         """Whatever runs for that provider counts no more."""
@@ -115,12 +145,12 @@ class Refreshes:
         self.outdate(each.name)
         number, scope, signal = self._numbers[each.name], trio.CancelScope(deadline=trio.current_time() + LIMIT_S), AbortSignal()
         self._running[each.name] = (scope, signal)
-        phases: list[Literal["stored", "network"]] = ["stored"] if each.name in self._stored else []
+        phases: list[Literal["stored", "network"]] = ["stored"] if self._stored(each.name) is not None else []
         phases += ["network"] if allow_network and each.is_configured() else []
         fault: str | None = None
         with scope:
             for phase in phases:
-                fault = await self._phase(each, phase == "network", force, number, signal)
+                fault = await self._phase(each, phase == "network", force, number, signal) or await self._write(each.name)
                 if fault is not None:
                     break
         if self._numbers[each.name] != number:
@@ -140,7 +170,7 @@ class Refreshes:
             force=force,
             signal=signal,
             credential=credential,
-            stored=self._stored.get(each.name),
+            stored=self._stored(each.name),
             base_url=each.base_url,
             publish=lambda persist, update: self._published(each.name, number, persist, update),
         )
@@ -160,12 +190,11 @@ class Refreshes:
     def _published(self, name: str, number: int, persist: object, update: Callable[[], Any] | None) -> bool:
         if self._numbers.get(name) != number:
             return False
-        if persist is None:
-            self._stored.pop(name, None)
-        elif persist is not _NOTHING:
-            if not isinstance(persist, Mapping):
+        if persist is not _NOTHING:
+            if persist is not None and not isinstance(persist, Mapping):
                 raise TypeError(f"persist is {type(persist).__name__}; expected a dict with models, or None")
-            self._stored[name] = dict(persist)
+            self._published_entries[name] = None if persist is None else freeze(persist, "persist")
+            self._unwritten.add(name)
         if update is not None:
             update()
         self._changed()

@@ -18,7 +18,7 @@ import attrs
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.config_provider import BuildProvider, ProviderConfig, configured_provider, merged_config
 from camshaft.actors.misuse import ExtensionMisuse
-from camshaft.actors.provider_refresh import Refreshable, Refreshes, RefreshResult
+from camshaft.actors.provider_refresh import Refreshable, Refreshes, RefreshResult, RefreshStore
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Extension
 from camshaft.actors.virtual_models import VirtualModel, VirtualProvider, catalogue_entry
@@ -167,13 +167,17 @@ class ProviderRegistry:
     # -- applying ------------------------------------------------------------------------
 
     def begin(
-        self, base: tuple[Provider, ...], build: BuildProvider | None, report: Callable[[str, str, str], None]
+        self,
+        base: tuple[Provider, ...],
+        build: BuildProvider | None,
+        report: Callable[[str, str, str], None],
+        store: RefreshStore | None = None,
     ) -> tuple[tuple[str, str], ...]:
         """All factories have run: applies what they registered over the host's providers.
 
-        Gives the extensions and texts of what failed, which `report` gets with the event.
+        Gives the extensions and texts of what failed, which `report` gets with the event. What refreshes persist goes to `store`.
         """
-        self._base, self._build, self._served = base, build, None
+        self._base, self._build, self._served, self._refreshes.store = base, build, None, store
         waiting, self._waiting = self._waiting or [], None
         failed = []
         for each in waiting:

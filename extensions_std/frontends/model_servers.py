@@ -1,28 +1,28 @@
 """Servers that list their models themselves are asked before a model is chosen: what they have could be what is meant (MOD-101)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
-from camshaft.actors.api import Provider
 from camshaft.actors.host import ProviderFailed
 from camshaft.extensions_std.frontends.arguments import Arguments
 from camshaft.extensions_std.providers.llama_cpp import LLAMA, LlamaProvider
+from camshaft.extensions_std.providers.models_json import LoadedProviders
 
 WAIT_S: Final = 3.0
 """For a server that nobody named: it must not hold up a start with other models. One that was named has all its time."""
 
 
 async def look_at_servers(
-    providers: Sequence[Provider], arguments: Arguments, default_provider: str | None, *, is_offline: bool, warn: Callable[[str], None]
+    loaded: LoadedProviders, arguments: Arguments, default_provider: str | None, *, is_offline: bool, warn: Callable[[str], None]
 ) -> None:
     """Asks such servers for their models, where they are configured or named; a failure is told to who named one.
 
     What failed is asked again when the session has started, and told then. Offline nobody is asked (MOD-43).
     """
-    found = next((each for each in providers if isinstance(each, LlamaProvider)), None)
+    found = next((each for each in loaded.providers if isinstance(each, LlamaProvider)), None)
     if found is None:
         return
     is_named = _is_named(arguments, default_provider)
@@ -32,7 +32,7 @@ async def look_at_servers(
         return
     with trio.move_on_after(math.inf if is_named else WAIT_S):
         try:
-            await found.take_look()
+            await loaded.lists.keep(LLAMA, await found.take_look())
         except ProviderFailed as error:
             if is_named:
                 warn(f'Availability refresh: Provider "{LLAMA}": {error}')

@@ -317,6 +317,7 @@ def options_of(start: Start, served: tuple[LoadedProviders, BuildProvider] | Non
         flags=arguments.flags,
         provider_faults=loaded.faults,
         build_provider=build,
+        model_lists=loaded.lists,
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,
@@ -372,7 +373,7 @@ async def ready_providers(start: Start) -> tuple[LoadedProviders, BuildProvider]
     """The same, after servers that list their models were asked for them."""
     served = loaded_providers(start)
     default, is_offline = start.found.settings.default_provider, start.world.is_offline
-    await look_at_servers(served[0].providers, start.arguments, default, is_offline=is_offline, warn=_warn)
+    await look_at_servers(served[0], start.arguments, default, is_offline=is_offline, warn=_warn)
     return served
 
 

@@ -135,11 +135,13 @@ class LlamaProvider:
             self.restore(context.stored)
             return
         found = await self.look()
-        context.publish(persist={"models": [_stored(each) for each in found]}, update=lambda: self._take(found))
+        context.publish(persist=_entry(found), update=lambda: self._take(found))
 
-    async def take_look(self) -> None:
-        """As a refresh, for before there is anybody who keeps what is found. Raises ProviderFailed."""
-        self._take(await self.look())
+    async def take_look(self) -> Mapping[str, Any]:
+        """As a refresh, for before there is anybody to refresh; gives what is to be kept. Raises ProviderFailed."""
+        found = await self.look()
+        self._take(found)
+        return _entry(found)
 
     def restore(self, stored: Mapping[str, Any] | None) -> None:
         """Offers what was found last; entries that are damaged do not count."""
@@ -344,6 +346,10 @@ def _model(id: str, root: str, window: int | None, facts: Mapping[str, Any]) -> 
     )
 
 
-def _stored(model: Model) -> dict[str, Any]:
-    """What is kept of a model, so that it is known before the server was asked."""
-    return {"id": model.id, "contextWindow": model.context_window, "reasoning": model.reasoning, "images": "image" in model.input}
+def _entry(models: Sequence[Model]) -> dict[str, Any]:
+    """What is kept of the models, so that they are known before the server was asked."""
+
+    def kept(each: Model) -> dict[str, Any]:
+        return {"id": each.id, "contextWindow": each.context_window, "reasoning": each.reasoning, "images": "image" in each.input}
+
+    return {"models": [kept(each) for each in models]}

@@ -22,6 +22,7 @@ from camshaft.extensions_std.providers.auth_store import AUTH_FILE, AuthStore
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import shell
 from camshaft.extensions_std.providers.llama_cpp import DEFAULT_KEY, LLAMA, LlamaProvider, api_url
+from camshaft.extensions_std.providers.model_lists import LISTS_FILE, ModelLists
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, misspelt, parsed
 from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, KeyRing, ProcessKeys, ProviderKeys, shown_models
 from camshaft.extensions_std.providers.transport import Identity, TransportLimits
@@ -82,6 +83,8 @@ class LoadedProviders:
     """By provider id."""
     overrides: Mapping[str, Mapping[str, Any]]
     """`modelOverrides` by provider id."""
+    lists: ModelLists
+    """What refreshes found, for `OpenOptions.model_lists`."""
     faults: tuple[str, ...] = ()
     """What is wrong with the files (MOD-41)."""
 
@@ -144,7 +147,13 @@ def load_all(
     run = shell(world.processes, environment, str(agent_dir))
     ring = KeyRing(store=store, environment=environment, run=run, process=chosen.keys)
     made = [_provider(entry, ring, world, chosen, configured.get(entry.name, EMPTY)) for entry in entries.values()]
+    lists = ModelLists(path=str(Path(agent_dir) / LISTS_FILE), read=chosen.read)
+    lists.reload()
+    for provider, _keys in made:
+        if isinstance(provider, LlamaProvider):
+            provider.restore(lists.stored(provider.name))
     return LoadedProviders(
+        lists=lists,
         providers=tuple([provider for provider, _keys in made]),
         ring=ring,
         keys={provider.name: keys for provider, keys in made},
@@ -310,7 +319,6 @@ def _provider(
         named=[bool(raw)],
         layer=partial(_layered, LLAMA, raw),
     )
-    llama.restore(None)
     return llama, keys
 
 

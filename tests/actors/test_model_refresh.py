@@ -121,8 +121,8 @@ def test_a_provider_object_keeps_its_own_list_and_sees_what_it_stored() -> None:
         assert updated == [1]
         await running.seat.model_registry.refresh(force=True)
         assert [(each.allow_network, each.force, each.stored) for each in calls[1:]] == [
-            (False, True, {"models": [1]}),
-            (True, True, {"models": [1]}),
+            (False, True, {"models": (1,)}),
+            (True, True, {"models": (1,)}),
         ]
         assert not calls[0].publish(persist=None)
         assert calls[-1].publish(persist=None)

@@ -74,3 +74,18 @@ async def test_a_server_that_says_nothing_does_not_hold_up_other_models(where: P
         ended = await camshaft(where, "--model", "local/m1", "hi", LLAMA_BASE_URL=server.base_url)
 
     assert (ended.code, ended.out) == (0, "Hello.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.rule("MOD-42", "PRV-17")
+async def test_what_was_found_last_is_known_after_a_restart_without_the_server(where: Place) -> None:
+    async with scripted_server(choose=router) as server:
+        await camshaft(where, "--list-models", LLAMA_BASE_URL=server.base_url)
+    url = "http://127.0.0.1:9"
+
+    later = await camshaft(where, "--list-models", LLAMA_BASE_URL=url, CAMSHAFT_OFFLINE="1")
+
+    kept = where.agent_dir / "model-lists.json"
+    assert [line.split()[:3] for line in later.out.splitlines()[1:]] == [["llama-cpp", "org/small:Q4", "4.1K"]]
+    assert json.loads(kept.read_text())["llama-cpp"]["models"][0]["id"] == "org/small:Q4"
+    assert kept.stat().st_mode & 0o777 == 0o600
