@@ -1,7 +1,8 @@
 """Models known without configuration: plain data, replaced or changed by `models.json` (MOD-5).
 
 Few on purpose: of each vendor what people use. Where the numbers come from is said of each group; what no page was found for
-is said to be from memory, and may be out of date. The first model of a provider is its default: it is taken when nothing else is said, and a model that is not listed is asked as this one is (MOD-95, MOD-97).
+is said to be from memory, and may be out of date. The first model of a provider is its default: it is taken when nothing else
+is said, and a model that is not listed is asked as this one is (MOD-95, MOD-97).
 """
 
 from collections.abc import Mapping
