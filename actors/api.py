@@ -21,6 +21,7 @@ from camshaft.actors.extension_api import ExtensionAPI
 from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.loadouts import Loadout, LoadoutChanges
+from camshaft.actors.login_interaction import LoginInteraction, LoginNotice, LoginOption, LoginPrompt
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_asks import ModelFailed
 from camshaft.actors.model_registry import ModelRegistry
@@ -488,6 +489,10 @@ __all__ = [
     "ClassifierResult",
     "OtherRequest",
     "ProviderAuth",
+    "LoginInteraction",
+    "LoginNotice",
+    "LoginOption",
+    "LoginPrompt",
 ]
 
 show_fields(__all__, globals())

@@ -64,6 +64,7 @@ from camshaft.actors.loading import (
     Source,
 )
 from camshaft.actors.locked_file import HeldFile, held
+from camshaft.actors.login_interaction import LoginInteraction, LoginNotice, LoginOption, LoginPrompt
 from camshaft.actors.logs.port import Loaded, Log
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_registry import ModelRegistry
@@ -426,6 +427,10 @@ __all__ = [
     "OtherRequest",
     "ProviderAuth",
     "RefreshStore",
+    "LoginInteraction",
+    "LoginNotice",
+    "LoginOption",
+    "LoginPrompt",
 ]
 
 CLOSE_CONNECTIONS_S: Final = 1.0

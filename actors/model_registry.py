@@ -138,7 +138,7 @@ class ModelRegistry:
         if isinstance(outcome, Cut):
             raise ProviderFailed("auth", f"API key auth failed for provider {provider}: cancelled")
         if isinstance(outcome, Failure):
-            if isinstance(outcome.error, ProviderFailed):
+            if isinstance(outcome.error, ProviderFailed) and outcome.error.code != "auth":
                 raise ProviderFailed(outcome.error.code, str(outcome.error)) from None
             raise ProviderFailed("auth", f"API key auth failed for provider {provider}: {outcome.text}")
         auth = _auth(outcome.value, is_configured=True, provider=provider)

@@ -17,6 +17,7 @@ import trio
 
 from camshaft.actors.actor import Cut, Failure, guard, guard_now
 from camshaft.actors.errors import CamshaftError
+from camshaft.actors.login_interaction import LoginInteraction
 from camshaft.actors.misuse import ExtensionMisuse, require_callable
 from camshaft.actors.signal import AbortSignal
 from camshaft.kernel import shapes
@@ -81,7 +82,8 @@ class OAuthConfig:
     name: str
     """As people know it."""
     login: Callable[..., Any] = attrs.field(repr=False)
-    """`login(interaction)` gives the credential: a dict with `access`, `refresh`, `expires` (ms since the epoch) and what else is kept."""
+    """`login(interaction)`, with a `LoginInteraction` to talk to the person, gives the credential: a dict with `access`,
+    `refresh`, `expires` (ms since the epoch) and what else is kept."""
     refresh_token: Callable[..., Any] = attrs.field(repr=False)
     """`refresh_token(credential, signal)` gives the new credential."""
     get_api_key: Callable[..., Any] = attrs.field(repr=False)
@@ -116,7 +118,7 @@ class OAuthPort:
     provider: str
     config: OAuthConfig
 
-    async def login(self, interaction: object) -> Mapping[str, Any]:
+    async def login(self, interaction: LoginInteraction) -> Mapping[str, Any]:
         """A new credential. Raises ProviderFailed."""
         outcome = await guard(self.config.login, interaction)
         return self._credential("OAuth login", outcome, ())

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 import attrs
 
 from camshaft.actors.api import EMPTY, FrozenDict, Model, dumps
+from camshaft.actors.host import ProviderFailed
 
 SECRET_WORDS: Final = ("auth", "key", "token", "secret", "cookie", "password")
 """A header whose name contains one of these may carry a credential."""
@@ -20,8 +21,11 @@ SECRET_MIN: Final = 8
 """Shorter values are not cut out of texts: `local` or `ollama` as a key is no secret, and an ordinary word."""
 
 
-class AuthUnresolved(Exception):
-    """A request cannot be authorized; the text says what is missing, never a secret."""
+class AuthUnresolved(ProviderFailed):
+    """A request cannot be authorized; the text says what is missing, never a secret. Its code is `auth` (MOD-80)."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("auth", why)
 
 
 @attrs.frozen(kw_only=True)

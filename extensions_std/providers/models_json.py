@@ -9,19 +9,20 @@ Whose keys they are asked with stands in `provider_keys.py`.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
 
-from camshaft.actors.api import EMPTY, FrozenDict, Model, Rates, Tier, World, freeze
-from camshaft.actors.host import OAuthPort
+from camshaft.actors.api import EMPTY, Model, World, freeze
+from camshaft.actors.host import Failure, LoginInteraction, OAuthPort, ProviderFailed, Value, guard
 from camshaft.extensions_std.providers.auth_store import AUTH_FILE, AuthStore
 from camshaft.extensions_std.providers.builtin_models import BUILTIN
 from camshaft.extensions_std.providers.config_values import shell
 from camshaft.extensions_std.providers.llama_cpp import DEFAULT_KEY, LLAMA, LlamaProvider, api_url
+from camshaft.extensions_std.providers.model_layers import merged_compat, model_from_json, overridden
 from camshaft.extensions_std.providers.model_lists import LISTS_FILE, ModelLists
 from camshaft.extensions_std.providers.models_schema import ModelsFileError, misspelt, parsed
 from camshaft.extensions_std.providers.provider_keys import ENVIRONMENT_KEYS, KeyRing, ProcessKeys, ProviderKeys, shown_models
@@ -33,11 +34,10 @@ MODELS_FILE: Final = "models.json"
 
 ENVIRONMENT_URLS: Final[Mapping[str, str]] = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 """Provider id to the variable that replaces the base url of its built-in models."""
-
-MERGED_COMPAT: Final = ("openRouterRouting", "vercelGatewayRouting", "chatTemplateKwargs", "chatTemplateArgs")
-"""Compat values that merge per key; all others replace (MOD-55)."""
-
 Served = WireProvider | LlamaProvider
+Synchronize = Callable[[], Awaitable[object]]
+"""What brings a host up to date after a credential changed."""
+
 Read = Callable[[Path], bytes]
 Tell = Callable[[str], None]
 
@@ -88,22 +88,37 @@ class LoadedProviders:
     faults: tuple[str, ...] = ()
     """What is wrong with the files (MOD-41)."""
 
-    async def store_key(self, provider: str, key: str, env: Mapping[str, str] | None = None) -> None:
-        """Stores a key, or a template of one, in `auth.json`; requests use it at once. Raises ProviderFailed."""
-        await self.ring.store.put(provider, {"type": "api_key", "key": key, **({"env": dict(env)} if env else {})})
+    async def store_key(self, provider: str, key: str, env: Mapping[str, str] | None = None, *, after: Synchronize | None = None) -> None:
+        """Stores a key, or a template of one, in `auth.json`; requests use it at once.
 
-    async def log_in(self, oauth: OAuthPort, interaction: object) -> None:
+        `after` is what else has to follow, `registry.refresh` for one; it is awaited. Raises ProviderFailed.
+        """
+        await self.ring.store.put(provider, {"type": "api_key", "key": key, **({"env": dict(env)} if env else {})})
+        await _synchronized("login", provider, after)
+
+    async def log_in(self, oauth: OAuthPort, interaction: LoginInteraction, *, after: Synchronize | None = None) -> None:
         """Asks an extension's login for a credential, with `interaction` to talk to the person, and stores it. Raises ProviderFailed."""
         await self.ring.store.put(oauth.provider, await oauth.login(interaction))
+        await _synchronized("login", oauth.provider, after)
 
-    async def log_out(self, provider: str) -> bool:
+    async def log_out(self, provider: str, *, after: Synchronize | None = None) -> bool:
         """Removes what is stored for a provider; whether there was anything. Raises ProviderFailed."""
-        return await self.ring.store.remove(provider)
+        had = await self.ring.store.remove(provider)
+        await _synchronized("logout", provider, after)
+        return had
 
     def overridden(self, provider: str, models: Sequence[Model]) -> tuple[Model, ...]:
         """Models that an extension brings, as `modelOverrides` changes them (MOD-53)."""
         raw = self.overrides.get(provider, EMPTY)
-        return tuple([_overridden(model, raw[model.id]) if model.id in raw and model.is_chat else model for model in models])
+        return tuple([overridden(model, raw[model.id]) if model.id in raw and model.is_chat else model for model in models])
+
+
+async def _synchronized(operation: str, provider: str, after: Synchronize | None) -> None:
+    """A failure says that the credential has changed all the same (MOD-81)."""
+    outcome = None if after is None else await guard(after)
+    if outcome is not None and not isinstance(outcome, Value):
+        why = outcome.text if isinstance(outcome, Failure) else "cancelled"
+        raise ProviderFailed("auth", f"Credential {operation} committed for {provider}, but local synchronization failed: {why}")
 
 
 def load_providers(
@@ -162,30 +177,6 @@ def load_all(
     )
 
 
-def model_from_json(raw: Mapping[str, Any], provider: str) -> Model:
-    """A model of a valid `models.json` entry whose api and base url are filled in (MOD-1); headers are left out (MOD-56)."""
-    cost = raw.get("cost", EMPTY)
-    tiers = tuple([Tier(input_tokens_above=tier.get("inputTokensAbove", 0), **_rates(tier)) for tier in cost.get("tiers", ())])
-    return Model(
-        id=raw["id"],
-        provider=provider,
-        api=raw["api"],
-        name=raw.get("name", raw["id"]),
-        base_url=raw["baseUrl"],
-        input=tuple(raw.get("input", ("text",))),
-        cost=Rates(**_rates(cost), tiers=tiers),
-        reasoning=raw.get("reasoning", False),
-        input_limits=freeze(raw.get("inputLimits", EMPTY)),
-        thinking_level_map=freeze(raw.get("thinkingLevelMap", EMPTY)),
-        prompt_cache=freeze(raw.get("promptCache", EMPTY)),
-        context_window=raw.get("contextWindow", 128_000),
-        max_tokens=raw.get("maxTokens", 16_384),
-        sampling_params=freeze(raw.get("samplingParams", EMPTY)),
-        sampling_params_by_thinking_level=freeze(raw.get("samplingParamsByThinkingLevel", EMPTY)),
-        compat=freeze(raw.get("compat", EMPTY)),
-    )
-
-
 # -- layers ------------------------------------------------------------------------------
 
 
@@ -205,9 +196,8 @@ def _merged(known: _Entry | None, name: str, raw: Mapping[str, Any]) -> _Entry:
         raise ModelsFileError(f'Provider {name}: must specify "baseUrl", "headers", "compat", "modelOverrides", or "models".')
     entry = known or _Entry(name=name)
     changed = {"base_url": raw["baseUrl"]} if "baseUrl" in raw else {}
-    models = {
-        id: attrs.evolve(model, compat=_compat(model.compat, raw.get("compat", EMPTY)), **changed) for id, model in entry.models.items()
-    }
+    flags = raw.get("compat", EMPTY)
+    models = {id: attrs.evolve(model, compat=merged_compat(model.compat, flags), **changed) for id, model in entry.models.items()}
     done = _Entry(name=name, models=models, api_key=raw.get("apiKey"), headers=dict(raw.get("headers", EMPTY)))
     done.display_name = raw.get("name")
     done.adds_bearer, done.overrides = raw.get("authHeader", False), raw.get("modelOverrides", EMPTY)
@@ -216,7 +206,7 @@ def _merged(known: _Entry | None, name: str, raw: Mapping[str, Any]) -> _Entry:
         done.model_headers[model["id"]] = dict(model.get("headers", EMPTY))
     for id, override in raw.get("modelOverrides", EMPTY).items():
         if id in models:
-            models[id] = _overridden(models[id], override)
+            models[id] = overridden(models[id], override)
             done.model_headers.setdefault(id, {}).update(override.get("headers", EMPTY))
     return done
 
@@ -232,61 +222,8 @@ def _own_model(name: str, raw: Mapping[str, Any], provider: Mapping[str, Any], r
     for field in ("contextWindow", "maxTokens"):
         if field in raw and raw[field] <= 0:
             raise ModelsFileError(f"Provider {name}, model {id}: invalid {field} {raw[field]!r}; expected a number above 0")
-    compat = _compat(freeze(provider.get("compat", EMPTY)), raw.get("compat", EMPTY))
+    compat = merged_compat(freeze(provider.get("compat", EMPTY)), raw.get("compat", EMPTY))
     return model_from_json({**raw, "api": api, "baseUrl": base_url, "compat": compat}, name)
-
-
-def _overridden(model: Model, raw: Mapping[str, Any]) -> Model:
-    """Single fields replaced; objects merge (MOD-55)."""
-    fields: dict[str, Any] = {}
-    names = {"name": "name", "reasoning": "reasoning", "contextWindow": "context_window", "maxTokens": "max_tokens"}
-    fields.update({python: raw[json] for json, python in names.items() if json in raw})
-    if "input" in raw:
-        fields["input"] = tuple(raw["input"])
-    if "cost" in raw:
-        cost, old = raw["cost"], model.cost
-        own = {"input": old.input, "output": old.output, "cacheRead": old.cache_read, "cacheWrite": old.cache_write}
-        tiers = old.tiers
-        if "tiers" in cost:
-            tiers = tuple([Tier(input_tokens_above=tier.get("inputTokensAbove", 0), **_rates(tier)) for tier in cost["tiers"]])
-        fields["cost"] = Rates(**_rates({**own, **cost}), tiers=tiers)
-    for json, python in (
-        ("thinkingLevelMap", "thinking_level_map"),
-        ("promptCache", "prompt_cache"),
-        ("samplingParams", "sampling_params"),
-    ):
-        if json in raw:
-            fields[python] = freeze({**getattr(model, python), **raw[json]})
-    if "inputLimits" in raw:
-        fields["input_limits"] = _deep(model.input_limits, raw["inputLimits"], 2)
-    if "samplingParamsByThinkingLevel" in raw:
-        by_level = _deep(model.sampling_params_by_thinking_level, raw["samplingParamsByThinkingLevel"], 1)
-        fields["sampling_params_by_thinking_level"] = by_level
-    if "compat" in raw:
-        fields["compat"] = _compat(model.compat, raw["compat"])
-    return attrs.evolve(model, **fields)
-
-
-def _compat(below: FrozenDict, above: Mapping[str, Any]) -> FrozenDict:
-    merged = {name: {**below[name], **above[name]} for name in MERGED_COMPAT if _are_objects(below.get(name), above.get(name))}
-    frozen: FrozenDict = freeze({**below, **above, **merged})
-    return frozen
-
-
-def _are_objects(*values: object) -> bool:
-    return all(isinstance(value, Mapping) for value in values)
-
-
-def _deep(below: Mapping[str, Any], above: Mapping[str, Any], depth: int) -> FrozenDict:
-    """Objects merge down to `depth` levels beneath this one; anything else replaces."""
-    both = [name for name in above if depth > 0 and _are_objects(below.get(name), above[name])]
-    frozen: FrozenDict = freeze({**below, **above, **{name: _deep(below[name], above[name], depth - 1) for name in both}})
-    return frozen
-
-
-def _rates(raw: Mapping[str, Any]) -> dict[str, float]:
-    names = {"input": "input", "output": "output", "cacheRead": "cache_read", "cacheWrite": "cache_write"}
-    return {python: raw.get(json, 0) for json, python in names.items()}
 
 
 # -- providers ---------------------------------------------------------------------------

@@ -7,6 +7,7 @@ not say stays as the host's own provider has it. `modelOverrides` of models.json
 
 import os
 from collections.abc import Callable
+from typing import Final
 
 import attrs
 
@@ -18,6 +19,10 @@ from camshaft.extensions_std.providers.models_json import LoadedProviders, Provi
 from camshaft.extensions_std.providers.provider_keys import KeyRing, ProviderKeys, shown_models
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
 from camshaft.extensions_std.providers.wire_provider import WireProvider
+
+AUTH_HEADERS: Final = ("authorization", "x-api-key", "cf-aig-authorization")
+"""A config with one of these needs no key besides. Any other provider that nobody else knows does: it gets the login with a key
+that every provider has, and is not configured before (PRV-13)."""
 
 
 def provider_builder(
@@ -54,6 +59,7 @@ def _ring(world: World, settings: ProviderSettings) -> KeyRing:
 def _keys(asked: BuildRequest, ring: KeyRing, loaded: LoadedProviders | None, urls: dict[str, str]) -> ProviderKeys:
     """The keys of the config over those that the provider has (PRV-11)."""
     config, base = asked.config, asked.base
+    is_unknown = base is None and not any(name.lower() in AUTH_HEADERS for name in config.headers or EMPTY)
     known = None if loaded is None else loaded.keys.get(asked.name)
     if known is None:
         known = ProviderKeys(name=asked.name, ring=ring)
@@ -67,6 +73,6 @@ def _keys(asked: BuildRequest, ring: KeyRing, loaded: LoadedProviders | None, ur
         headers=headers,
         urls={**known.urls, **urls},
         adds_bearer=known.adds_bearer if config.auth_header is None else config.auth_header,
-        needs_key=known.needs_key or (asked.oauth is not None and config.api_key is None),
+        needs_key=known.needs_key or (config.api_key is None and (asked.oauth is not None or is_unknown)),
         oauth=asked.oauth,
     )

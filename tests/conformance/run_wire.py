@@ -19,7 +19,7 @@ if __name__ == "__main__":
 from camshaft.actors.api import ModelRequest, RequestHooks, RequestOptions
 from camshaft.actors.ports.http import RealHttp
 from camshaft.extensions_std.providers.credentials import Auth
-from camshaft.extensions_std.providers.models_json import model_from_json
+from camshaft.extensions_std.providers.model_layers import model_from_json
 from camshaft.extensions_std.providers.transport import Identity, TransportLimits
 from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
 from camshaft.extensions_std.providers.wire_provider import WireProvider

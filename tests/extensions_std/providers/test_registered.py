@@ -10,7 +10,18 @@ import trio
 
 from camshaft.actors.api import RequestOptions, World
 from camshaft.actors.config_provider import configured_provider
-from camshaft.actors.host import AuthStatus, BuildRequest, OAuthConfig, OAuthPort, ProviderConfig, ProviderFailed
+from camshaft.actors.host import (
+    AuthStatus,
+    BuildRequest,
+    ExtensionMisuse,
+    LoginNotice,
+    LoginOption,
+    LoginPrompt,
+    OAuthConfig,
+    OAuthPort,
+    ProviderConfig,
+    ProviderFailed,
+)
 from camshaft.extensions_std.providers.credentials import Auth, AuthUnresolved
 from camshaft.extensions_std.providers.models_json import LoadedProviders, load_all
 from camshaft.extensions_std.providers.registered import provider_builder
@@ -138,9 +149,20 @@ def test_a_stored_key_comes_before_that_of_a_config(tmp_path: Path) -> None:
     assert trio.run(made.resolve, made.models[0]).api_key == "stored-key"
 
 
+class Person:
+    """Answers what a login asks."""
+
+    async def prompt(self, prompt: LoginPrompt) -> str:
+        return f"answer to {prompt.message}"
+
+    def notify(self, notice: LoginNotice) -> None:
+        """Is told nothing here."""
+
+
 def _login(**fields: Any) -> OAuthConfig:
     async def login(interaction: Any) -> dict[str, Any]:
-        return {"access": await interaction("code?"), "refresh": "r", "expires": 4_000_000_000_000}
+        code = await interaction.prompt(LoginPrompt(kind="manual_code", message="code?"))
+        return {"access": code, "refresh": "r", "expires": 4_000_000_000_000}
 
     known: dict[str, Any] = {"refresh_token": login, "get_api_key": lambda credential: f"key of {credential['access']}", **fields}
     return OAuthConfig(name="Acme", login=login, **known)
@@ -159,11 +181,8 @@ def test_a_login_of_an_extension_is_stored_used_and_removed(tmp_path: Path) -> N
         before = over(loaded, config)
         assert (before.configured(), before.models[0].name) == (False, "")
 
-        async def interaction(question: str) -> str:
-            return f"answer to {question}"
-
         assert config.oauth is not None
-        await loaded.log_in(OAuthPort("acme", config.oauth), interaction)
+        await loaded.log_in(OAuthPort("acme", config.oauth), Person())
         made = over(loaded, config)
         assert made.auth_status() == AuthStatus(configured=True, source="stored", label="Acme", is_oauth=True)
         assert (await made.resolve(made.models[0])).api_key == "key of answer to code?"
@@ -218,3 +237,81 @@ def test_a_key_is_stored_and_removed_and_requests_follow_at_once(tmp_path: Path)
         return [*keys, (await provider.resolve(provider.models[0], RequestOptions())).api_key]
 
     assert trio.run(act) == ["file-key", "stored", "file-key"]
+
+
+# -- errors and logins ---------------------------------------------------------------------------
+
+
+@pytest.mark.rule("MOD-81", "MOD-80")
+@pytest.mark.parametrize("operation", ["login", "logout"])
+def test_a_credential_that_changed_before_something_failed_says_so(operation: str, tmp_path: Path) -> None:
+    loaded = loaded_from(tmp_path, {}, acme={"type": "api_key", "key": "old"})
+
+    async def after() -> None:
+        raise OSError("no catalogue")
+
+    async def act() -> None:
+        if operation == "login":
+            await loaded.store_key("acme", "new", after=after)
+        else:
+            await loaded.log_out("acme", after=after)
+
+    with pytest.raises(ProviderFailed) as caught:
+        trio.run(act)
+
+    text = f"Credential {operation} committed for acme, but local synchronization failed: no catalogue"
+    assert (caught.value.code, str(caught.value)) == ("auth", text)
+    stored = json.loads((tmp_path / "auth.json").read_text(encoding="utf-8"))
+    assert stored == ({"acme": {"type": "api_key", "key": "new"}} if operation == "login" else {})
+
+
+@pytest.mark.rule("MOD-80")
+def test_a_key_that_is_missing_has_the_code_of_its_kind() -> None:
+    with pytest.raises(ProviderFailed) as caught:
+        auth_of(built(ProviderConfig(api_key="$ACME"), host_provider()))
+
+    assert caught.value.code == "auth"
+
+
+@pytest.mark.rule("MOD-78")
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: LoginPrompt(kind="select", message="which?"), "login prompt of kind 'select' with 0 options"),
+        (
+            lambda: LoginPrompt(kind="text", message="?", options=(LoginOption(id="a", label="A"),)),
+            "login prompt of kind 'text' with 1",
+        ),
+        (lambda: LoginNotice(kind="auth_url"), "login notice of kind 'auth_url' without url"),
+        (lambda: LoginNotice(kind="device_code", user_code="c"), "login notice of kind 'device_code' without verification_uri"),
+        (lambda: LoginNotice(kind="progress"), "login notice of kind 'progress' without message"),
+    ],
+)
+def test_a_question_or_notice_that_cannot_be_shown_is_refused(make: Any, why: str) -> None:
+    with pytest.raises(ExtensionMisuse, match=why):
+        make()
+
+
+@pytest.mark.rule("MOD-78")
+def test_a_code_of_a_device_is_in_no_repr() -> None:
+    assert "WXYZ" not in repr(LoginNotice(kind="device_code", user_code="WXYZ", verification_uri="http://x"))
+
+
+@pytest.mark.rule("PRV-13", "PRV-14")
+@pytest.mark.parametrize(
+    ("fields", "configured"),
+    [
+        ({}, False),
+        ({"api_key": "k"}, True),
+        ({"headers": FrozenDict({"Authorization": "Bearer k"})}, True),
+        ({"headers": FrozenDict({"x": "y"})}, False),
+    ],
+)
+def test_a_provider_without_any_way_to_a_key_gets_the_login_with_one(fields: dict[str, Any], configured: bool, tmp_path: Path) -> None:
+    config = ProviderConfig(base_url="http://x", models=({"id": "m", "api": "openai-completions"},), **fields)
+    loaded = loaded_from(tmp_path, {})
+    assert over(loaded, config).configured() is configured
+
+    trio.run(loaded.store_key, "acme", "stored-key")
+
+    assert over(loaded, config).configured()
