@@ -22,6 +22,7 @@ from camshaft.actors.field_docs import show_fields
 from camshaft.actors.generation import OnlyInCommands, StaleContext
 from camshaft.actors.loadouts import Loadout, LoadoutChanges
 from camshaft.actors.login_interaction import LoginInteraction, LoginNotice, LoginOption, LoginPrompt
+from camshaft.actors.made_provider import MadeProvider, make_provider
 from camshaft.actors.misuse import ExtensionMisuse
 from camshaft.actors.model_asks import ModelFailed
 from camshaft.actors.model_registry import ModelRegistry
@@ -493,6 +494,8 @@ __all__ = [
     "LoginNotice",
     "LoginOption",
     "LoginPrompt",
+    "MadeProvider",
+    "make_provider",
 ]
 
 show_fields(__all__, globals())

@@ -76,7 +76,8 @@ async def _loaded_host(ground: Ground, options: OpenOptions, cwd: str, generatio
     is_loaded = False
     try:
         await loader.load(options.extensions)
-        failed = host.registry.begin(tuple(options.providers), options.build_provider, host.report, options.model_lists)
+        base, build = tuple(options.providers), options.build_provider
+        failed = host.registry.begin(base, build, host.report, options.model_lists, options.model_overlay)
         host.load_errors += [LoadError(path=path, error=error) for path, error in failed]
         is_loaded = True
     finally:

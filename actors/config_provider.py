@@ -131,7 +131,7 @@ class ConfigProvider:
         """The answer of the extension's stream, of the adapter, or of the host's own provider (PRV-15)."""
         if self._is_streamed(request.model):
             assert self.config.stream_simple is not None
-            await _streamed(self.config.stream_simple, request, signal, emit)
+            await streamed(self.config.stream_simple, request, signal, emit)
             return
         adapter = self.adapter_of(request.model)
         if adapter is None:
@@ -184,7 +184,7 @@ def speaks(provider: Provider, api: str) -> bool:
     return True if known is None else bool(known(api))
 
 
-async def _streamed(stream: StreamSimple, request: ModelRequest, signal: Signal, emit: Emit) -> None:
+async def streamed(stream: StreamSimple, request: ModelRequest, signal: Signal, emit: Emit) -> None:
     """Passes on the items of an extension's stream. One that stops without `Ended` is the kernel's affair (STR-35)."""
     items = stream(request, signal)
     if is_awaitable(items):

@@ -27,6 +27,7 @@ from camshaft.actors.loading import (
 )
 from camshaft.actors.logs.port import Durability
 from camshaft.actors.opening import MemorySession, NewSession, OpenSession, Target
+from camshaft.actors.overlaid_provider import Overlay
 from camshaft.actors.provider_refresh import RefreshStore
 from camshaft.actors.providers import Provider
 from camshaft.actors.scoped import ScopedModel
@@ -98,6 +99,8 @@ class OpenOptions:
     """What is wrong with the configuration of the providers; extensions read it (MOD-41)."""
     build_provider: BuildProvider | None = None
     """Makes an adapter of the config that an extension registers; None: only provider objects can be registered."""
+    model_overlay: Overlay | None = None
+    """Lays what the user's files say over the models of provider objects that extensions register (PRV-16); None: nothing does."""
     model_lists: RefreshStore | None = None
     """Where lists of models that providers found are kept for the next start; None: they end with the conversation (PRV-17)."""
     extensions: tuple[Source, ...] = ()
@@ -265,6 +268,7 @@ CHECKS: Final[dict[str, Check]] = {
     "providers": _each(_is_provider, "a provider, which has models, configured() and stream()"),
     "provider_faults": _each(_is_text, "a text"),
     "build_provider": _optional(callable, "a function that takes a BuildRequest"),
+    "model_overlay": _optional(callable, "a function of a provider id and its models"),
     "model_lists": _optional(lambda value: callable(getattr(value, "keep", None)), "a RefreshStore, with stored() and keep()"),
     "extensions": _each(_is_extension, "ExtensionSource(path=...) or InlineExtension(name=..., setup=function)"),
     "preloaded": _optional(lambda value: callable(getattr(value, "take", None)), "what Kernel.preload gave"),

@@ -18,6 +18,7 @@ import attrs
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.config_provider import BuildProvider, ProviderConfig, configured_provider, merged_config
 from camshaft.actors.misuse import ExtensionMisuse
+from camshaft.actors.overlaid_provider import OverlaidProvider, Overlay
 from camshaft.actors.provider_refresh import Refreshable, Refreshes, RefreshResult, RefreshStore
 from camshaft.actors.providers import Provider
 from camshaft.actors.registrations import Extension
@@ -46,6 +47,7 @@ class ProviderRegistry:
     _base: tuple[Provider, ...] = ()
     _build: BuildProvider | None = None
     """The host's way from a config to an adapter; None: it has none."""
+    _overlay: Overlay | None = None
     _changed: Callable[[], None] = attrs.field(default=lambda: None)
     """Called after each change that was applied at once."""
     _objects: dict[str, Provider] = attrs.field(factory=dict)
@@ -172,12 +174,14 @@ class ProviderRegistry:
         build: BuildProvider | None,
         report: Callable[[str, str, str], None],
         store: RefreshStore | None = None,
+        overlay: Overlay | None = None,
     ) -> tuple[tuple[str, str], ...]:
         """All factories have run: applies what they registered over the host's providers.
 
-        Gives the extensions and texts of what failed, which `report` gets with the event. What refreshes persist goes to `store`.
+        Gives the extensions and texts of what failed, which `report` gets with the event. What refreshes persist goes to `store`;
+        `overlay` lies over the models of provider objects (PRV-16).
         """
-        self._base, self._build, self._served, self._refreshes.store = base, build, None, store
+        self._base, self._build, self._served, self._refreshes.store, self._overlay = base, build, None, store, overlay
         waiting, self._waiting = self._waiting or [], None
         failed = []
         for each in waiting:
@@ -261,8 +265,16 @@ class ProviderRegistry:
             base_url=config.base_url,
         )
 
+    def _overlaid(self, provider: Provider) -> Provider:
+        if self._overlay is None or self._overlay(provider.name, provider.models) is None:
+            return provider
+        return OverlaidProvider(provider, self._overlay)
+
     def _computed(self) -> tuple[Provider, ...]:
-        over = {**self._objects, **{name: self._configured(name, config) for name, config in self._configs.items()}}
+        over = {
+            **{name: self._overlaid(each) for name, each in self._objects.items()},
+            **{name: self._configured(name, config) for name, config in self._configs.items()},
+        }
         served = [over.pop(each.name, each) for each in self._base]
         served += over.values()
         entries: dict[str, list[Model]] = {}

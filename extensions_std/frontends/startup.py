@@ -318,6 +318,7 @@ def options_of(start: Start, served: tuple[LoadedProviders, BuildProvider] | Non
         provider_faults=loaded.faults,
         build_provider=build,
         model_lists=loaded.lists,
+        model_overlay=loaded.overlay,
         builtin_tools=builtin_tools(shell),
         tools=arguments.tools,
         exclude_tools=arguments.exclude_tools,

@@ -83,6 +83,8 @@ class LoadedProviders:
     """By provider id."""
     overrides: Mapping[str, Mapping[str, Any]]
     """`modelOverrides` by provider id."""
+    configured: Mapping[str, Any] = attrs.field(repr=False)
+    """The entries of `models.json`, which may hold keys."""
     lists: ModelLists
     """What refreshes found, for `OpenOptions.model_lists`."""
     faults: tuple[str, ...] = ()
@@ -106,6 +108,11 @@ class LoadedProviders:
         had = await self.ring.store.remove(provider)
         await _synchronized("logout", provider, after)
         return had
+
+    def overlay(self, provider: str, models: Sequence[Model]) -> tuple[Model, ...] | None:
+        """Models of a provider object, as its entry in `models.json` has them; None without an entry (PRV-16). For `OpenOptions`."""
+        raw = self.configured.get(provider)
+        return None if raw is None else _layered(provider, raw, models)
 
     def overridden(self, provider: str, models: Sequence[Model]) -> tuple[Model, ...]:
         """Models that an extension brings, as `modelOverrides` changes them (MOD-53)."""
@@ -168,6 +175,7 @@ def load_all(
         if isinstance(provider, LlamaProvider):
             provider.restore(lists.stored(provider.name))
     return LoadedProviders(
+        configured=configured,
         lists=lists,
         providers=tuple([provider for provider, _keys in made]),
         ring=ring,

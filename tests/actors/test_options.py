@@ -32,6 +32,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "providers": ((ScriptedProvider,), "expected a provider, which has models, configured() and stream()"),
     "provider_faults": ("broken", "provider_faults is 'broken'; expected a tuple, of which each is a text"),
     "build_provider": ("openai", "build_provider is 'openai'; expected a function that takes a BuildRequest, or None"),
+    "model_overlay": ("openai", "model_overlay is 'openai'; expected a function of a provider id and its models, or None"),
     "model_lists": ("openai", "model_lists is 'openai'; expected a RefreshStore, with stored() and keep(), or None"),
     "extensions": (("a.py",), "extensions[0] is 'a.py'; expected ExtensionSource(path=...) or InlineExtension("),
     "preloaded": (True, "preloaded is True; expected what Kernel.preload gave, or None"),

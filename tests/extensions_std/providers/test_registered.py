@@ -29,7 +29,9 @@ from camshaft.extensions_std.providers.wire_apis import WIRE_APIS
 from camshaft.extensions_std.providers.wire_provider import WireProvider
 from camshaft.kernel.models import Model
 from camshaft.kernel.persistent import FrozenDict
-from tests.actors.running import virtual_world
+from camshaft.kernel.stream import Ended, Started
+from tests.actors.running import Running, virtual_world
+from tests.actors.test_provider_registrations import doing
 from tests.extensions_std.providers.asking import ask
 
 KNOWN = Model(id="m", provider="acme", api="openai-completions", base_url="http://known/v1")
@@ -315,3 +317,64 @@ def test_a_provider_without_any_way_to_a_key_gets_the_login_with_one(fields: dic
     trio.run(loaded.store_key, "acme", "stored-key")
 
     assert over(loaded, config).configured()
+
+
+# -- models.json over provider objects -------------------------------------------------------------
+
+
+@attrs.define(eq=False, kw_only=True)
+class Own:
+    """A provider object."""
+
+    name: str = "acme"
+    api: str = "openai-completions"
+    models: tuple[Model, ...] = (KNOWN,)
+    display_name: str = "Acme Inc."
+
+    def configured(self) -> bool:
+        return True
+
+    async def stream(self, request: Any, signal: Any, emit: Any) -> None:
+        await emit(Started())
+        await emit(Ended("stop"))
+
+
+@pytest.mark.rule("PRV-16", "MOD-53")
+def test_models_json_lies_over_provider_objects_too(tmp_path: Path) -> None:
+    own = Own()
+    entry = {
+        "baseUrl": "http://file/v1",
+        "models": [{"id": "more", "api": "openai-completions"}],
+        "modelOverrides": {"m": {"maxTokens": 9}},
+    }
+    loaded = loaded_from(tmp_path, {"acme": entry})
+
+    async def test(running: Running) -> None:
+        registry = running.seat.model_registry
+        found = {model.id: model for model in registry.get_models_of_type("chat", "acme")}
+        assert {id: (model.base_url, model.max_tokens) for id, model in found.items()} == {
+            "m": ("http://file/v1", 9),
+            "more": ("http://file/v1", 16_384),
+        }
+        assert registry.get_registered_native_provider("acme") is own
+        assert registry.get_provider_display_name("acme") == "Acme Inc."
+        message = await registry.complete(found["m"], "a")
+        assert (message.stop_reason, message.provider) == ("stop", "acme")
+        own.models = (KNOWN, attrs.evolve(KNOWN, id="later"))
+        assert [model.id for model in registry.get_models_of_type("chat", "acme")] == ["m", "later", "more"]
+
+    doing(test, lambda api: api.register_provider(own), model_overlay=loaded.overlay)
+
+
+@pytest.mark.rule("PRV-16")
+def test_an_object_that_the_file_does_not_name_stays_as_it_is(tmp_path: Path) -> None:
+    own = Own()
+
+    async def test(running: Running) -> None:
+        assert running.seat.model_registry.get_provider("acme") is own
+
+    doing(test, lambda api: api.register_provider(own), model_overlay=loaded_from(tmp_path, {}).overlay)
+
+
+def test_the_keys_of_the_file_are_in_no_repr(tmp_path: Path) -> None:
+    assert "file-key" not in repr(loaded_from(tmp_path, {"acme": ACME}))
