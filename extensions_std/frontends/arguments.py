@@ -14,6 +14,12 @@ Mode = Literal["text", "json", "rpc"]
 DEMO_TAKES: Final = {"demo", "demo_project", "session_dir", "no_session", "no_extensions", "mode", "print_", "verbose", "offline"}
 """What may stand beside --demo: the scripted model, its project and its prompt are the demo."""
 
+NOT_WITH_ACP: Final = {
+    *("mode", "print_", "verbose", "list_models", "continue_", "session", "session_id", "fork", "name", "demo", "demo_project"),
+    *("messages", "files"),
+}
+"""What cannot stand beside `acp`: prompts and sessions are the client's."""
+
 
 class BadArguments(Exception):
     """The arguments cannot be followed; `faults` has one text each (CLI-4)."""
@@ -67,6 +73,8 @@ class Arguments:
     append_system_prompt: tuple[str, ...] = ()
     no_context_files: bool = False
     offline: bool = False
+    acp: bool = False
+    """Whether an editor is the client."""
     demo: bool = False
     demo_project: str | None = None
     files: tuple[str, ...] = ()
@@ -81,8 +89,8 @@ def parse(words: list[str], flags: Mapping[str, str] | None = EMPTY) -> Argument
     `flags`: the flags of extensions, each `boolean` or `string` (API-8). None: they are not known yet; then every
     long option that is not in the table may be one, and what follows it is still a prompt.
     """
-    words, faults = _without_subcommand(words)
-    given: dict[str, Any] = {}
+    words, is_acp, faults = _without_subcommand(words)
+    given: dict[str, Any] = {"acp": True} if is_acp else {}
     unknown: list[str] = []
     warnings: list[str] = []
     for name, value in split(words, None if flags is None else dict(flags)):
@@ -175,20 +183,23 @@ _GATHERED: Final[Mapping[str, tuple[str, Callable[[str], tuple[str, ...]]]]] = {
 }
 
 
-def _without_subcommand(words: list[str]) -> tuple[list[str], list[str]]:
-    """The words as options, and a fault if they call a subcommand there is none of (CLI-21).
+def _without_subcommand(words: list[str]) -> tuple[list[str], bool, list[str]]:
+    """The words as options, whether they call `acp`, and a fault if they call a subcommand there is none of (CLI-21).
 
     `demo` is `--demo`. Another reserved word calls its subcommand when it stands alone or before an option;
-    before words it begins a prompt, and so does `run` without options of its own.
+    before words it begins a prompt, and so does `run` without options of its own. `acp` is one of ours and takes options only.
     """
     first, rest = (words[0], words[1:]) if words else ("", [])
     if first not in RESERVED or first == "run":
-        return words, []
-    if first == "demo":
-        return (["--demo", *rest], []) if all(name not in (MESSAGE, FILE) for name, _value in split(rest)) else (words, [])
+        return words, False, []
+    if first in ("demo", "acp"):
+        if any([name in (MESSAGE, FILE) for name, _value in split(rest)]):
+            return words, False, []
+        return (["--demo", *rest] if first == "demo" else rest), first == "acp", []
     if rest and not rest[0].startswith("-"):
-        return words, []
-    return words, [f'Subcommand "{first}" is not available in this version; a prompt that begins with this word is written after --']
+        return words, False, []
+    fault = f'Subcommand "{first}" is not available in this version; a prompt that begins with this word is written after --'
+    return words, False, [fault]
 
 
 def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
@@ -206,6 +217,8 @@ def _faults(given: Mapping[str, Any], unknown: list[str]) -> list[str]:
     if given.get("api_key") is not None and not (given["api_key"].strip() and (given.get("model") or given.get("models"))):
         needs = "a model to be specified via --model, --provider/--model, or --models" if given["api_key"].strip() else "a key"
         faults.append(f"--api-key requires {needs}")
+    if given.get("acp"):
+        faults += [f"acp cannot be combined with {_written(field)}" for field in given if field in NOT_WITH_ACP]
     if given.get("demo") and given.get("mode") == "rpc":
         faults.append("--demo cannot be combined with --mode rpc")
     if given.get("demo") or given.get("demo_project") is not None:

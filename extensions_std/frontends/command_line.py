@@ -44,14 +44,19 @@ def _run(words: list[str], arguments: Arguments, out: Output) -> int:
         return run_list(arguments, world, out)
     if arguments.demo:
         return trio.run(run_demo, arguments, world, out)
+    if arguments.acp:  # imported here: the other modes would wait a hundredth of a second for it
+        from camshaft.extensions_std.frontends.acp.mode import Invoked, run_acp
+
+        source = Input(take_input())
+        return trio.run(run_acp, Invoked(words=words, arguments=arguments, world=world), source, out)
     try:
         startup = startup_of(words, arguments, world, is_terminal=sys.stdin.isatty() and out.is_terminal)
     except StartupFailed as error:
         for fault in error.faults:
             say(f"Error: {fault}")
         return 1
-    source = Input(take_input()) if arguments.mode == "rpc" else None
-    return trio.run(run_job, startup.job, world, out, source)
+    commands = Input(take_input()) if arguments.mode == "rpc" else None
+    return trio.run(run_job, startup.job, world, out, commands)
 
 
 def _mark(environment: MutableMapping[str, str], arguments: Arguments) -> None:

@@ -45,6 +45,11 @@ def _read(path: str) -> tuple[str, ImageBlock | None]:
         raise FileArgumentError(f"File not found: {path}") from None
     except OSError as error:
         raise FileArgumentError(f"Cannot read file: {path}: {error.strerror}") from None
+    return shown_file(path, content)
+
+
+def shown_file(path: str, content: bytes) -> tuple[str, ImageBlock | None]:
+    """How a prompt shows a file, with the image if it is one; an empty one is not shown."""
     if not content:
         return "", None
     image = image_of(content)

@@ -56,7 +56,7 @@ OPTIONS = (
 
 A value in brackets may be left out."""
 
-RESERVED = ("run", "resume", "supervise", "serve", "mcp-serve", "log", "export", "demo")
+RESERVED = ("run", "resume", "supervise", "serve", "mcp-serve", "log", "export", "demo", "acp")
 """Words that are, or will be, subcommands when they come first (CLI-21)."""
 
 MODES = ("text", "json", "rpc")
@@ -124,8 +124,10 @@ def _help() -> str:
 
 _USAGE = """\
 Usage: camshaft [options] [--] [@files...] [prompts...]
+       camshaft acp [options]
 
 Runs the prompts one after another in this folder. What is piped in and the @files come before the first one.
+As camshaft acp it serves an editor that speaks the Agent Client Protocol on standard input and output.
 
 Options:"""
 

@@ -93,7 +93,7 @@ class Startup:
         """The arguments, read with the flags of extensions, and the prompts in them."""
         try:
             arguments = parse(self.words, flags)
-            if arguments.mode == "rpc":  # prompts come as commands, those of the command line are ignored (CLI-11)
+            if arguments.mode == "rpc" or arguments.acp:  # prompts come from the client, those of the command line are ignored (CLI-11)
                 return attrs.evolve(self.start, arguments=arguments), ()
             prompts = prompts_of(self.piped, arguments.files, arguments.messages, self.start.here)
         except BadArguments as error:
@@ -279,13 +279,17 @@ def start_of(arguments: Arguments, world: World, cwd: str) -> Start:
     found = settings_files(agent_dir, cwd, trusted=False)
     where = session_places(arguments.session_dir, environment, found.session_dir, agent_dir, cwd)
     chosen = trio.run(sessions.choose, arguments, where, world)
-    if chosen.cwd != cwd:
-        found = settings_files(agent_dir, chosen.cwd, trusted=False)
+    return started(arguments, world, cwd, chosen, scripted_of(arguments, environment, cwd))
+
+
+def started(arguments: Arguments, world: World, here: str, chosen: sessions.Chosen, scripted: ScriptedProvider | None) -> Start:
+    """What is known when the session is chosen. Raises InvalidSetting, InvalidTrustStore."""
+    environment = world.environment
+    found = settings_files(agent_dir_of(environment), chosen.cwd, trusted=False)
     trust = _resolver(arguments, environment, found.settings.default_project_trust)
     found.set_trusted(trust.resolve_unasked(chosen.cwd).trusted)
     limits_of(found.effective)
-    scripted = scripted_of(arguments, environment, cwd)
-    return Start(arguments=arguments, world=world, here=cwd, chosen=chosen, found=found, scripted=scripted)
+    return Start(arguments=arguments, world=world, here=here, chosen=chosen, found=found, scripted=scripted)
 
 
 def _home(environment: Mapping[str, str]) -> str:
@@ -338,7 +342,7 @@ def options_of(start: Start, served: tuple[LoadedProviders, BuildProvider] | Non
 
 
 def _mode(arguments: Arguments) -> str:
-    return arguments.mode if arguments.mode in ("json", "rpc") else "print"
+    return "acp" if arguments.acp else arguments.mode if arguments.mode in ("json", "rpc") else "print"
 
 
 def _places(start: Start) -> ResourcePlaces:

@@ -139,18 +139,27 @@ R = TypeVar("R")
 
 def read(command: str, cls: type[R], record: Mapping[str, Json]) -> R:
     """The fields of a command. Raises InvalidCommand with the first fault, by the field's name."""
+    try:
+        return fields_of(cls, record)
+    except CodecError as error:
+        raise InvalidCommand(f"Invalid {command} command: {fault_of(error)}") from None
+
+
+def fault_of(error: CodecError) -> str:
+    """What is wrong with a field, for whoever sent it; not longer than FAULT_CHARACTERS_MAX."""
+    fault = str(error).replace(MISSING, "it is missing")
+    return fault if len(fault) <= FAULT_CHARACTERS_MAX else fault[:FAULT_CHARACTERS_MAX] + "…"
+
+
+def fields_of(cls: type[R], record: Mapping[str, Json]) -> R:
+    """An object of the attrs class `cls` from the fields of a record that it knows. Raises CodecError with the first fault."""
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cls)  # type: ignore[arg-type]  # every request is an attrs class
     known: dict[str, Any] = {}
     for each in fields:
         name = _json_name(each.name)
         if name in record and not (record[name] is None and each.default is not attrs.NOTHING):
             known[name] = record[name]
-    try:
-        return wire(cls, known)
-    except CodecError as error:
-        fault = str(error).replace(MISSING, "it is missing")
-        shown = fault if len(fault) <= FAULT_CHARACTERS_MAX else fault[:FAULT_CHARACTERS_MAX] + "…"
-        raise InvalidCommand(f"Invalid {command} command: {shown}") from None
+    return wire(cls, known)
 
 
 def _json_name(name: str) -> str:

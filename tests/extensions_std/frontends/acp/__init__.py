@@ -1,0 +1,1 @@
+"""The adapter for editors, driven by the protocol's own client."""
