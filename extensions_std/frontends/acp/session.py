@@ -6,6 +6,7 @@ the run up at its next step. Until the client knows the id of the session, what 
 extensions get their fallback, because nobody could be asked.
 """
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -76,6 +77,8 @@ class Session:
     follower: Follower[bytes | _Opened] = attrs.field(factory=Follower)
     _known: trio.Event = attrs.field(factory=trio.Event)
     """Set when the client knows the session."""
+    _told_all: trio.Event = attrs.field(factory=trio.Event)
+    """Set when everything is written, or nobody reads any more."""
     _seat: Seat | None = None
     _updates: Updates | None = None
     _turns: list[Turn] = attrs.field(factory=list)
@@ -146,6 +149,7 @@ class Session:
             wire.break_off()
         finally:
             wire.at_work.remove(self.follower.progress)
+            self._told_all.set()
 
     async def _write(self, batch: list[Event | bytes | _Opened]) -> None:
         last = {item.tool_call_id: at for at, item in enumerate(batch) if isinstance(item, ToolExecutionUpdate)}
@@ -315,10 +319,13 @@ class Session:
         self.seat.request_abort()
         self.seat.abort_compaction()
 
-    async def close(self, *, grace_s: float | None = None, hooks_s: float | None = None) -> None:
-        """Ends the conversation; with a grace, what runs is ended by force after it. What was stored stays."""
+    async def close(self, *, grace_s: float = math.inf, hooks_s: float | None = None) -> None:
+        """Ends the conversation, after prompts under way were answered; with a grace, what runs is ended by force after it."""
         self.cancel()
-        if grace_s is not None:
-            with trio.move_on_after(grace_s):
-                await self.seat.abort()
-        await self.seat.close(at_once=grace_s is not None, shutdown_s=hooks_s)
+        with trio.move_on_after(grace_s):
+            await self.seat.abort()
+            for turn in tuple(self._turns):
+                await turn.done.wait()
+        await self.seat.close(at_once=grace_s < math.inf, shutdown_s=hooks_s)
+        if grace_s == math.inf:  # then the client is there, and reads the answers in their order
+            await self._told_all.wait()

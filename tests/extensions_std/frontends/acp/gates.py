@@ -19,3 +19,11 @@ def setup(api):
 
     api.register_command("ask", ask, description="Asks two things")
 """
+
+FRESH = """
+def setup(api):
+    async def fresh(args, ctx):
+        await ctx.new_session()
+
+    api.register_command("fresh", fresh, description="Goes on in a new session")
+"""

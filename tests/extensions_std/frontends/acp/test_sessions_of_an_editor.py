@@ -1,5 +1,6 @@
 """Sessions of a connection: what can be chosen, listing, loading after a restart, closing, and what is refused."""
 
+import asyncio
 import json
 
 import acp
@@ -8,7 +9,8 @@ from acp import schema
 from acp.exceptions import RequestError
 
 from tests.extensions_std.frontends.acp.editor import connected, play
-from tests.extensions_std.frontends.command import Place
+from tests.extensions_std.frontends.acp.gates import FRESH
+from tests.extensions_std.frontends.command import Place, messages, texts
 
 pytestmark = pytest.mark.slow
 
@@ -164,5 +166,36 @@ def test_an_extension_that_does_not_load_is_named_by_the_refusal(where: Place) -
             with pytest.raises(RequestError, match="extension"):
                 await there.agent.new_session(cwd=str(where.project), mcp_servers=[])
             assert await there.end() == 0
+
+    play(scene)
+
+
+def test_a_conversation_that_goes_on_in_another_session_keeps_its_id(where: Place) -> None:
+    fresh = where.write("fresh.py", FRESH)
+
+    async def scene() -> None:
+        async with connected(where, "-e", str(fresh), script=["One.", "Two."]) as there:
+            session = await there.start(where.project)
+            assert await there.prompt(session, "first") == "end_turn"
+            assert await there.prompt(session, "/fresh") == "end_turn"
+            assert await there.prompt(session, "second") == "end_turn"
+            assert there.editor.text_of("agent_message_chunk", session) == "One.Two."
+            assert await there.end() == 0
+        old, new = where.session_files()
+        assert [[texts(said) for said in messages(file) if said["role"] == "user"] for file in (old, new)] == [["first"], ["second"]]
+
+    play(scene)
+
+
+def test_closing_a_session_answers_its_prompt_first(where: Place) -> None:
+    script = [{"actions": [{"type": "start"}, {"type": "text", "fragments": ["I am"]}, {"type": "hang"}]}]
+
+    async def scene() -> None:
+        async with connected(where, script=script) as there:
+            session = await there.start(where.project)
+            prompt = asyncio.create_task(there.prompt(session, "go"))
+            await there.editor.until("agent_message_chunk")
+            await there.agent.close_session(session_id=session)
+            assert await prompt == "cancelled"
 
     play(scene)
