@@ -1,14 +1,17 @@
 """Reading what servers report: they may say anything, and nothing of it may break an answer."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+AMOUNT_MAX: Final = 2**53
+"""Tokens or USD beyond this are no count of anything, and cannot be multiplied with a price."""
 
 
 def amount_of(value: object) -> float | None:
-    """A number that is finite and not below 0; None for anything else."""
+    """A number from 0 to AMOUNT_MAX; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if 0 <= value < float("inf") else None
+    return value if 0 <= value <= AMOUNT_MAX else None
 
 
 def count_of(*values: object) -> int:
