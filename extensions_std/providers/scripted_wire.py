@@ -2,13 +2,15 @@
 
 `wire_stream("anthropic-messages", assistant("Hello."))` is a whole body of server-sent events, to be split at will. A
 message that ends with `error` is told as the API tells an error inside a stream; `aborted`, `deferred` and `pending` are
-nothing that a server says. Ids and usage are those of the message; a call without id gets `call_<n>`.
+nothing that a server says. Ids and usage are those of the message; a call without id gets `call_<n>`, and the items of a
+response get ids that are the same for the same content only, because a client may know an item by its id.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from camshaft.actors.api import AssistantMessage, Json, TextBlock, ThinkingBlock, ToolCall, dumps
+from camshaft.actors.api import AssistantMessage, Json, TextBlock, ThinkingBlock, ToolCall, dumps, encode
+from camshaft.extensions_std.providers.preparation import short_hash
 
 FRAGMENT_CHARS: Final = 8
 """Characters of a text that one event carries."""
@@ -175,19 +177,19 @@ def responses_stream(message: AssistantMessage) -> bytes:
 
 
 def _response_items(message: AssistantMessage) -> Iterator[bytes]:
-    ids = {index: id for index, _call, id in _calls(message)}
+    ids, tag = {index: id for index, _call, id in _calls(message)}, short_hash(dumps(encode(message.content)).decode())
     for index, block in enumerate(message.content):
         at = {"output_index": index}
         match block:
             case TextBlock():
-                item: dict[str, Any] = {"id": f"msg_{index}", "type": "message", "role": "assistant"}
+                item: dict[str, Any] = {"id": f"msg_{tag}_{index}", "type": "message", "role": "assistant"}
                 yield _event("response.output_item.added", {**at, "item": {**item, "status": "in_progress", "content": []}})
                 for piece in _fragments(block.text):
                     yield _event("response.output_text.delta", {**at, "item_id": item["id"], "content_index": 0, "delta": piece})
                 content = [{"type": "output_text", "text": block.text, "annotations": []}]
                 yield _event("response.output_item.done", {**at, "item": {**item, "status": "completed", "content": content}})
             case ThinkingBlock():
-                item = {"id": f"rs_{index}", "type": "reasoning"}
+                item = {"id": f"rs_{tag}_{index}", "type": "reasoning"}
                 yield _event("response.output_item.added", {**at, "item": {**item, "summary": []}})
                 for piece in _fragments(block.thinking):
                     delta = {**at, "item_id": item["id"], "summary_index": 0, "delta": piece}
@@ -195,14 +197,14 @@ def _response_items(message: AssistantMessage) -> Iterator[bytes]:
                 summary = [{"type": "summary_text", "text": block.thinking}] if block.thinking else []
                 yield _event("response.output_item.done", {**at, "item": {**item, "summary": summary}})
             case ToolCall():
-                yield from _response_call(at, block, ids[index])
+                yield from _response_call(at, block, ids[index], f"fc_{tag}_{index}")
             case _:
                 raise ValueError(f"content[{index}]: {block!r} is nothing that a server sends")
 
 
-def _response_call(at: Mapping[str, Json], call: ToolCall, id: str) -> Iterator[bytes]:
+def _response_call(at: Mapping[str, Json], call: ToolCall, id: str, usual: str) -> Iterator[bytes]:
     call_id, _, item_id = id.partition("|")
-    item = {"id": item_id or f"fc_{at['output_index']}", "type": "function_call", "call_id": call_id, "name": call.name}
+    item = {"id": item_id or usual, "type": "function_call", "call_id": call_id, "name": call.name}
     whole = _arguments(call)
     yield _event("response.output_item.added", {**at, "item": {**item, "arguments": ""}})
     for piece in _fragments(whole):
