@@ -32,7 +32,7 @@ from camshaft.actors.session import SessionActor
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.tool_executor import ABORTED_TEXT, LOST_TEXT, TRUNCATED_TEXT, ToolExecutor
 from camshaft.actors.virtual_models import answered_model, is_virtual
-from camshaft.kernel import boundary, events, hook_events, hook_merges, retries
+from camshaft.kernel import boundary, events, hook_events, hook_merges, retries, shapes
 from camshaft.kernel.boundary import BoundaryKind, Proposal
 from camshaft.kernel.commands import (
     AnnounceDelivery,
@@ -118,7 +118,7 @@ class Conversation(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class AgentLoop:
     """One run of one session."""
 

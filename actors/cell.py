@@ -8,7 +8,6 @@ runs, telling them once that it is over, and making every context of the generat
 from collections.abc import Callable
 from typing import Final, Literal
 
-import attrs
 import trio
 
 from camshaft.actors.actor import is_part_of
@@ -31,14 +30,14 @@ from camshaft.actors.sends import Sends
 from camshaft.actors.tool_executor import ToolExecutor
 from camshaft.actors.tree_moves import TreeMoves
 from camshaft.actors.user_bash import UserBash
-from camshaft.kernel import hook_events, session_events, session_merges
+from camshaft.kernel import hook_events, session_events, session_merges, shapes
 from camshaft.kernel.events import DiagnosticEvent
 
 REPLACED_TEXT: Final = "The session was replaced, or its extensions were loaded anew, before this was accepted; nothing was stored."
 LEFT_TEXT: Final = "the handler was ended by force, because it did not end within {:g} s"
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Cell:
     """One session of one conversation."""
 

@@ -13,6 +13,7 @@ import attrs
 from camshaft.actors.errors import KernelClosed
 from camshaft.actors.portal import Portal
 from camshaft.actors.watching import Gap, Moment, Snapshot, Watch
+from camshaft.kernel import shapes
 
 BATCH_MAX: Final = 64
 """Items that cross at once."""
@@ -42,7 +43,7 @@ async def _batch(watch: Watch) -> list[Moment | Gap]:
     return [attrs.evolve(item, snapshot=_whole(item.snapshot)) if isinstance(item, Gap) else item for item in items]
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Taken:
     """What was taken out of a watch and not handed out."""
 
@@ -65,7 +66,7 @@ class Taken:
         return item
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class BlockingWatch:
     """A watch for plain threads: `for item in watch` blocks until something happens, and ends when the conversation closes."""
 
@@ -95,7 +96,7 @@ class BlockingWatch:
         return item
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class AsyncioWatch:
     """A watch for asyncio: `async for item in watch` ends when the conversation closes. A slow loop never slows a run."""
 

@@ -31,6 +31,7 @@ from camshaft.actors.flights import Receipt
 from camshaft.actors.host import Cursor, Kernel, Limits, Listener, OpenOptions, Seat, Watch, World
 from camshaft.actors.on_loop import OnLoop
 from camshaft.actors.portal import Portal
+from camshaft.kernel import shapes
 
 __all__ = ["AsyncioKernel", "AsyncioSeat", "AsyncioWatch", "BlockingKernel", "BlockingSeat", "BlockingWatch", "KernelClosed"]
 
@@ -78,7 +79,7 @@ def _waiting_post(operation: Callable[Concatenate[Seat, P], T]) -> Callable[Conc
     return crossing
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class BlockingSeat:
     """One conversation, for plain threads. Each operation blocks, and does what the one of `Seat` with its name does."""
 
@@ -162,7 +163,7 @@ class BlockingSeat:
             _left(self.portal, block)
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class AsyncioSeat:
     """One conversation, for asyncio. Each operation is awaited, and does what the one of `Seat` with its name does."""
 
@@ -268,7 +269,7 @@ def _give_back(portal: Portal, seat: Seat) -> None:
     portal.post(functools.partial(seat.close, True))
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class BlockingKernel:
     """A kernel in a thread of its own, for plain threads: `with BlockingKernel() as kernel`.
 
@@ -331,7 +332,7 @@ class BlockingKernel:
         self.portal.close(at_once)
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class AsyncioKernel:
     """A kernel in a thread of its own, for asyncio: `async with AsyncioKernel() as kernel`.
 

@@ -24,6 +24,7 @@ import trio
 from camshaft.actors.actor import Failure, guard_now
 from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.places import located
+from camshaft.kernel import shapes
 from camshaft.kernel.events import (
     AgentSettled,
     DiagnosticEvent,
@@ -68,7 +69,7 @@ Own = TypeVar("Own")
 """What the owner of a follower puts between the events."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Follower(Generic[Own]):
     """An async iterator over events, in order, none left out. A host may make one and hand it to `OpenOptions.followers`."""
 
@@ -161,7 +162,7 @@ class Watching(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Ongoing:
     """What events have begun and not ended: what a frontend that comes later would otherwise never learn."""
 
@@ -190,7 +191,7 @@ class Ongoing:
                 self.updates.clear()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class EventStream:
     """One per conversation; survives the replacement of its session."""
 

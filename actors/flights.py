@@ -21,6 +21,7 @@ from camshaft.actors.seat_parts import SeatParts, input_of
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.supervision import ChildSpec, supervise
 from camshaft.actors.tool_executor import ToolExecutor
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import BecomeIdle, ClaimRun, RequestAbort
 from camshaft.kernel.events import DiagnosticEvent
 from camshaft.kernel.messages import Message
@@ -31,7 +32,7 @@ from camshaft.kernel.state import Queued
 Disposition = Literal["handled", "queued", "started", "deferred"]
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Flight:
     """A run under way and who waits for it."""
 
@@ -43,7 +44,7 @@ class Flight:
     error: Exception | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Receipt:
     """What became of an input (SDK-8)."""
 
@@ -69,7 +70,7 @@ class Receipt:
             raise self._flight.error
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Flights:
     """The runs of one conversation."""
 

@@ -145,6 +145,7 @@ from camshaft.actors.user_bash import UserBashFailed
 from camshaft.actors.watchdog import Watchdog
 from camshaft.actors.watching import Cursor, Gap, Moment, OpenCall, QueuedTexts, Snapshot, Waiting, Watch
 from camshaft.actors.world import World, real_world
+from camshaft.kernel import shapes
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.cache_economics import WarmingForecast
 from camshaft.kernel.cache_warming import WarmingStatus
@@ -439,7 +440,7 @@ DEFAULT_LEVEL: Final = "medium"
 """Thinking level of a new session when nothing else is said (MOD-97)."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Kernel:
     """Conversations and what they share."""
 

@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from camshaft.actors.actor import KILL_AFTER_S, guard, guard_now
+from camshaft.kernel import shapes
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ LOOP_LOOK_S: Final = 1.0
 """How often somebody who waits looks whether the loop was closed."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class OnLoop(Generic[T]):
     """A coroutine of asyncio that a task of Trio waits for."""
 

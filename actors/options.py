@@ -33,6 +33,7 @@ from camshaft.actors.providers import Provider
 from camshaft.actors.scoped import ScopedModel
 from camshaft.actors.signal import ABORT_GRACE_S
 from camshaft.actors.ui_port import UiPort, WatchedUi
+from camshaft.kernel import shapes
 from camshaft.kernel.models import THINKING_LEVELS
 from camshaft.kernel.prompt import ContextFile
 from camshaft.kernel.settings import BranchSummarySettings, CompactionSettings, ImageSettings, RetrySettings, Settings
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from camshaft.actors.preloading import Preloaded  # which needs the limits below
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Limits:
     """Bounds of one kernel; None means none."""
 
@@ -81,7 +82,7 @@ class Services(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class OpenOptions:
     """What a conversation is opened with."""
 

@@ -30,6 +30,7 @@ import trio
 from camshaft.actors.actor import Failure, Value, guard, guard_now
 from camshaft.actors.errors import KernelClosed, KernelMisuse
 from camshaft.actors.host import Kernel, Limits, World, open_kernel
+from camshaft.kernel import shapes
 
 EXIT_CLOSE_S: Final = 15.0
 """Time for the close at exit of a host that forgot it: aborted tools and shutdown hooks have less (architecture, limits)."""
@@ -47,7 +48,7 @@ def _nobody_waits() -> None:
     """Nobody is told."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Job:
     """A call on its way to the kernel's thread and back."""
 
@@ -86,7 +87,7 @@ class Job:
         return self.value
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Portal:
     """One thread with one kernel. Every method may be called from every thread but the kernel's own."""
 

@@ -22,7 +22,7 @@ from camshaft.actors.errors import CamshaftError, CommandRefused
 from camshaft.actors.expansion import Expansion
 from camshaft.actors.flights import Disposition, Flights, Receipt
 from camshaft.actors.seat_parts import SeatParts, input_of
-from camshaft.kernel import hook_events, hook_merges
+from camshaft.kernel import hook_events, hook_merges, shapes
 from camshaft.kernel.commands import Enqueue
 from camshaft.kernel.messages import Block, ImageBlock, Message, TextBlock, UserMessage
 from camshaft.kernel.run import PROMPT_STEPS, Operation, PromptStep, Verdict, admit
@@ -46,7 +46,7 @@ class PromptRefused(CommandRefused):
     """A prompt was not accepted (RPC-60). Nothing was stored."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Position:
     """Where a session stands: at this leaf."""
 
@@ -62,7 +62,7 @@ class PositionMoved(PromptRefused):
         self.expected, self.found = expected, found
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Given:
     """A prompt on its way through the steps."""
 
@@ -77,7 +77,7 @@ class Given:
     preflight: Preflight | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class Deferred:
     """A prompt that waits until `agent_settled` was dispatched."""
 
@@ -86,7 +86,7 @@ class Deferred:
     preflight: Preflight | None = None
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Prompts:
     """Accepts the prompts of one conversation."""
 

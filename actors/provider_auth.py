@@ -53,7 +53,7 @@ class RequestAuth:
     error: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ProviderAuth:
     """What authorizes the requests of a provider (MOD-40). Nothing secret is in the repr."""
 

@@ -55,7 +55,7 @@ from camshaft.actors.tree_moves import Wish
 from camshaft.actors.virtual_models import limiting_model
 from camshaft.actors.watching import Cursor, Watch
 from camshaft.actors.world import World
-from camshaft.kernel import session_events
+from camshaft.kernel import session_events, shapes
 from camshaft.kernel.branch_summaries import NavigationResult
 from camshaft.kernel.cache_warming import WarmingStatus
 from camshaft.kernel.commands import (
@@ -90,7 +90,7 @@ class SeatClosed(CamshaftError):
     """The conversation was closed."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Cleared:
     """What was taken out of the queues (QUE-14)."""
 
@@ -99,7 +99,7 @@ class Cleared:
     custom: tuple[Message, ...] = ()
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Seat:
     """The host's face of one conversation."""
 

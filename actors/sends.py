@@ -19,6 +19,7 @@ from camshaft.actors.errors import CommandRefused
 from camshaft.actors.flights import Flights, Receipt
 from camshaft.actors.prompts import COMPACTING_TEXT, Behavior, Deferred, Given, Prompts
 from camshaft.actors.seat_parts import SeatParts, input_of
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import AppendCustomMessage, Enqueue, Hold
 from camshaft.kernel.hook_events import CustomInput
 from camshaft.kernel.messages import ImageBlock, Message
@@ -29,7 +30,7 @@ OTHERS_ROUNDS: Final = 2
 """Rounds of the scheduler until every task that could run has run."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class Sends:
     """Sends for the extensions of one conversation, and custom messages for its host."""
 

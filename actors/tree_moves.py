@@ -20,6 +20,7 @@ from camshaft.actors.seat_parts import NO_MODEL_TEXT, SeatParts
 from camshaft.actors.signal import AbortSignal
 from camshaft.actors.summaries import Summarizer
 from camshaft.actors.virtual_models import limiting_model
+from camshaft.kernel import shapes
 from camshaft.kernel.branch_summaries import (
     Destination,
     LeftBranch,
@@ -58,7 +59,7 @@ class NavigationFailed(CommandRefused):
     """A navigation was refused, or its summary failed; the leaf is where it was (CMP-60, CMP-69)."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class Wish:
     """A navigation as asked for, and as extensions left it."""
 
@@ -68,7 +69,7 @@ class Wish:
     label: str | None = None
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Summary:
     """What is to be stored about the branch that is left."""
 
@@ -78,7 +79,7 @@ class _Summary:
     from_hook: bool
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class TreeMoves:
     """Compacts and navigates on request."""
 

@@ -23,6 +23,7 @@ from camshaft.actors.ports.processes import ProcessCommand
 from camshaft.actors.seat_parts import SeatParts
 from camshaft.actors.shells import NoShell, find_shell, prefixed, without_session
 from camshaft.actors.signal import AbortSignal
+from camshaft.kernel import shapes
 from camshaft.kernel.commands import AppendMessage, Hold
 from camshaft.kernel.events import BashExecutionUpdate
 from camshaft.kernel.messages import BashExecutionMessage
@@ -45,7 +46,7 @@ class UserBashFailed(CommandRefused):
     """The command was not run, or how it ended is unknown; nothing was recorded."""
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class UserBash:
     """The commands of one session that run, and those to come."""
 
@@ -151,7 +152,7 @@ class UserBash:
         self.record(message)
 
 
-@attrs.define(eq=False, kw_only=True)
+@shapes.define(eq=False, kw_only=True)
 class _Taken:
     """The output of one command on its way: decoded, cleaned, told, kept."""
 
@@ -215,7 +216,7 @@ async def _run_elsewhere(
     return code
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Feed:
     """Takes output from a plain function and keeps it in a task, in order."""
 

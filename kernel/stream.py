@@ -29,6 +29,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from camshaft.kernel import shapes
 from camshaft.kernel.messages import FAILED, AssistantMessage, StopReason, TextBlock, ThinkingBlock, ToolCall, Usage
 from camshaft.kernel.partial_json import final_arguments, joined_halves, preview
 from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
@@ -36,7 +37,7 @@ from camshaft.kernel.persistent import EMPTY, FrozenDict, Json
 # -- items -------------------------------------------------------------------------------
 
 
-@attrs.frozen
+@shapes.frozen
 class Started:
     """The answer begins."""
 
@@ -46,7 +47,7 @@ class Started:
     provider_thinking_level: str | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class TextStarted:
     """A text block begins, empty as a rule; a text given here stands before that of the deltas."""
 
@@ -55,7 +56,7 @@ class TextStarted:
     text: str = ""
 
 
-@attrs.frozen
+@shapes.frozen
 class TextDelta:
     """More text."""
 
@@ -63,7 +64,7 @@ class TextDelta:
     delta: str
 
 
-@attrs.frozen
+@shapes.frozen
 class TextEnded:
     """The text is complete. `content` None: what the deltas gave; otherwise it wins (STR-13)."""
 
@@ -72,7 +73,7 @@ class TextEnded:
     text_signature: str | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class ThinkingStarted:
     """A thinking block begins; a redacted one may be complete at once."""
 
@@ -82,7 +83,7 @@ class ThinkingStarted:
     redacted: bool | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class ThinkingDelta:
     """More thinking."""
 
@@ -90,7 +91,7 @@ class ThinkingDelta:
     delta: str
 
 
-@attrs.frozen
+@shapes.frozen
 class ThinkingEnded:
     """The thinking is complete. `content` None: what the deltas gave."""
 
@@ -99,7 +100,7 @@ class ThinkingEnded:
     thinking_signature: str | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class ThinkingSigned:
     """A thinking block's signature became known, or is another; it has no event, and the block may have ended."""
 
@@ -107,7 +108,7 @@ class ThinkingSigned:
     thinking_signature: str
 
 
-@attrs.frozen
+@shapes.frozen
 class ToolCallStarted:
     """A tool call begins; its arguments follow as pieces of JSON text, or stand as given here if no text follows."""
 
@@ -119,7 +120,7 @@ class ToolCallStarted:
     """The beginning of the arguments' text, where a server gives some with the start; `arguments` is not looked at then."""
 
 
-@attrs.frozen
+@shapes.frozen
 class ToolCallDelta:
     """More of the arguments' text."""
 
@@ -127,7 +128,7 @@ class ToolCallDelta:
     delta: str
 
 
-@attrs.frozen
+@shapes.frozen
 class ToolCallEnded:
     """The call is complete. `tool_call` None: its arguments are the strict parse of the deltas (STR-26)."""
 
@@ -135,7 +136,7 @@ class ToolCallEnded:
     tool_call: ToolCall | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class Noted:
     """Something became known that has no event of its own (STR-18). None leaves what was known."""
 
@@ -145,7 +146,7 @@ class Noted:
     provider_thinking_level: str | None = None
 
 
-@attrs.frozen
+@shapes.frozen
 class Ended:
     """The one terminal item (STR-11). None leaves what was known."""
 
@@ -188,7 +189,7 @@ SILENT_FAILURE: Final = "Provider failed without an error text"
 """Error text of a failure that gave none; it is never empty (STR-30)."""
 
 
-@attrs.frozen
+@shapes.frozen
 class Violation:
     """An item that breaks the protocol; it is dropped and reported, the partial stays (STR-36)."""
 
@@ -213,7 +214,7 @@ EventType = Literal[
 ]
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class AssistantMessageEvent:
     """What a subscriber sees of one item (STR-10)."""
 
@@ -241,7 +242,7 @@ StreamEvent = AssistantMessageEvent
 # -- the partial message -----------------------------------------------------------------
 
 
-@attrs.define(eq=False)
+@shapes.define(eq=False)
 class _Chunks:
     """Text that only grows, shared by the snapshots of one block, with a memo of its beginning."""
 
@@ -266,7 +267,7 @@ class _Chunks:
         return self.joined
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class _Block:
     """One block: as it was opened, its text so far, and as it was closed."""
 
@@ -286,7 +287,7 @@ class _Block:
         return self.closed or _completed(self.opened, self.chunks, self.count)
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@shapes.frozen(kw_only=True, eq=False)
 class _Frame:
     """What a delta does not change."""
 
@@ -298,7 +299,7 @@ class _Frame:
     """All blocks; the one in hand may be newer in the partial."""
 
 
-@attrs.frozen(eq=False)
+@shapes.frozen(eq=False)
 class Partial:
     """An answer so far. Compare `message`, not partials."""
 

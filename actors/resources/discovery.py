@@ -21,6 +21,7 @@ from camshaft.actors.resources.skills import FoundSkill, skills_at
 from camshaft.actors.resources.templates import FoundTemplate, templates_at
 from camshaft.actors.settings_files import PROJECT_FOLDER
 from camshaft.actors.trust import SHARED_SKILLS, canonical, folders_up
+from camshaft.kernel import shapes
 from camshaft.kernel.path_entries import PathEntries, is_pattern, path_entries
 from camshaft.kernel.settings_merge import ResourceLists
 from camshaft.kernel.skills import Skill
@@ -30,7 +31,7 @@ PATHS_MAX: Final = 1_000
 """Paths that one pattern of a list stands for at most."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class ResourcePlaces:
     """Where to look."""
 
@@ -55,7 +56,7 @@ class ResourcePlaces:
     """Only `template_paths` count."""
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Kind:
     """What differs between skills and templates."""
 
@@ -69,7 +70,7 @@ _SKILLS: Final = _Kind(label="Skill", folder="skills", find=skills_at)
 _TEMPLATES: Final = _Kind(label="Prompt template", folder="prompts", find=templates_at)
 
 
-@attrs.frozen(kw_only=True)
+@shapes.frozen(kw_only=True)
 class _Found:
     """A file, under what names the entries of settings may speak of it, and what was loaded from it."""
 

@@ -19,7 +19,6 @@ from camshaft.extensions_std.frontends.file_arguments import Prompt
 from camshaft.extensions_std.frontends.interrupts import Interrupts
 from camshaft.extensions_std.frontends.progress import Progress
 from camshaft.extensions_std.frontends.reports import Retries, report_event, report_opening
-from camshaft.extensions_std.frontends.rpc import mode as rpc_mode
 from camshaft.extensions_std.frontends.streams import ERR, Input, Output, say
 
 FLUSH_S: Final = 1.0
@@ -93,6 +92,8 @@ async def _over_rpc(prepare: Prepare, kernel: Kernel, streams: tuple[Input, Outp
         if seat is not None and seat.model is None:
             say(f"Warning: No models available. {job.unconfigured}")
         return seat
+
+    from camshaft.extensions_std.frontends.rpc import mode as rpc_mode  # only where it is wanted: it has a class for each command
 
     ports = rpc_mode.Ports(
         source=source,
