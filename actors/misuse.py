@@ -23,7 +23,7 @@ def require_text(given: object, what: str) -> None:
         raise ExtensionMisuse(f"{what} is {given!r}; expected a text")
 
 
-def require_takes(function: object, what: str, *arguments: str) -> None:
+def require_takes(function: object, what: str, *arguments: object) -> None:
     """Raises ExtensionMisuse if `function` is none, or one that cannot be called with so many arguments by position."""
     if not callable(function):
         raise ExtensionMisuse(f"{what} is {function!r}; expected a function")
@@ -36,7 +36,7 @@ def require_takes(function: object, what: str, *arguments: str) -> None:
     try:
         signature.bind(*arguments)
     except TypeError:
-        given = ", ".join(arguments)
+        given = ", ".join([each if isinstance(each, str) else repr(each) for each in arguments])
         raise ExtensionMisuse(f"{what} takes {_shown(signature)}; it is called with ({given}), so it must take that") from None
 
 
@@ -48,7 +48,7 @@ def require_task(function: object, arguments: Sequence[object]) -> None:
         raise ExtensionMisuse(
             f"start_task was given the result of {name}(...); give the function, then its arguments: start_task({name}, ...)"
         )
-    require_takes(function, "the function of start_task", *[repr(each) for each in arguments])
+    require_takes(function, "the function of start_task", *[repr(each) if isinstance(each, str) else each for each in arguments])
 
 
 def _shown(signature: inspect.Signature) -> str:

@@ -3,7 +3,8 @@
 Why. attrs writes `__init__`, `__repr__`, `__eq__` and `__hash__` of a class as source and compiles it. With
 some 700 classes that is a third of the time until a command line shows its first event, and most of them
 are never printed or compared. Here only `__init__` is written; the others are shared functions, which look
-at the fields of a class when they are first called for it. What they give is what attrs' own would give.
+at the fields of a class when they are first called for it. What they give is what attrs' own would give, except
+that an object of `define` inside another one is only named: a whole kernel hangs on each of them.
 
 To a type checker these are `attrs.frozen` and `attrs.define`.
 """
@@ -36,12 +37,19 @@ else:
             compares, is_frozen = options.get("eq", True) and "__eq__" not in cls.__dict__, make is attrs.frozen
             made = make(cls, **{**options, "repr": False, "eq": False})
             if "__repr__" not in cls.__dict__:
-                made.__repr__ = _repr
+                made.__repr__ = _repr if is_frozen else _repr_of_owner
             if compares:
                 made.__eq__, made.__hash__ = _comparison(made, is_frozen)
             return made
 
         return decorate if maybe_cls is None else decorate(maybe_cls)
+
+    def _repr_of_owner(self):
+        """Of what has a life of its own: inside another it is only named, because all that lives knows each other."""
+        return f"{_name(self)}(...)" if _being_shown else _repr(self)
+
+    def _name(self):
+        return type(self).__qualname__.rsplit(">.", 1)[-1]
 
     def _repr(self):
         if id(self) in _being_shown:
@@ -49,7 +57,7 @@ else:
         _being_shown.add(id(self))
         try:
             parts = [f"{field.name}={_shown(field, self)}" for field in attrs.fields(type(self)) if field.repr]
-            return f"{type(self).__qualname__.rsplit('>.', 1)[-1]}({', '.join(parts)})"
+            return f"{_name(self)}({', '.join(parts)})"
         finally:
             _being_shown.discard(id(self))
 

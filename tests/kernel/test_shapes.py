@@ -140,3 +140,11 @@ def test_fields_cannot_be_set_and_a_changed_copy_can_be_made() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         thing.name = "b"
     assert attrs.evolve(thing, name="b") == type(thing)(name="b")
+
+
+def test_what_lives_is_only_named_inside_another() -> None:
+    """All that lives knows each other: shown in full, one context would show the whole kernel, many times over."""
+    owner, data = one_field(shapes.define), one_field(shapes.frozen)
+
+    assert repr(data((owner(1), data(2)))) == "One(value=(One(...), One(value=2)))"
+    assert repr(owner(data(owner(1)))) == "One(value=One(value=One(...)))"
