@@ -18,10 +18,10 @@ setup:
 run *args:
     @if [ $# -eq 0 ]; then set -- --demo; fi; exec {{ bin }}/camshaft "$@"
 
-# run the tests, or those that the arguments of pytest name
+# run the tests, or those that the arguments of pytest name, in two processes
 [no-exit-message]
 test *args:
-    @{{ bin }}/python -m pytest "$@"
+    @{{ bin }}/python -m pytest -n 2 --dist loadfile "$@"
 
 # format, lint, types, import contracts, house rules: the tests of tests/house
 [no-exit-message]

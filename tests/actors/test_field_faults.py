@@ -181,7 +181,7 @@ async def leaks(*_: Any) -> Any:
         ToolResult(details=object()),
         assistant("x"),
     ],
-    ids=str,
+    ids=lambda given: str(given).partition(" object at ")[0],
 )
 def test_a_malformed_result_is_replaced_by_an_error_and_the_log_loads(given: Any) -> None:
     async def gives(*_: Any) -> Any:

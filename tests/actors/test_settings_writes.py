@@ -145,7 +145,7 @@ async def test_a_storage_of_a_host_that_fails_in_its_own_way_is_told_as_any_othe
 
 
 @pytest.mark.rule("SET-6")
-@pytest.mark.parametrize("name", ["settings.json.lock", f"settings.json.{os.getpid()}.new"])
+@pytest.mark.parametrize("name", ["settings.json.lock", f"settings.json.{os.getpid()}.new"], ids=["lock", "new file"])
 def test_a_link_that_lies_ready_beside_the_file_is_not_followed(tmp_path: Path, name: str) -> None:
     path = place(tmp_path, {"a": 1})
     other = tmp_path / "diary.txt"

@@ -312,6 +312,7 @@ def test_fifty_threads_use_one_kernel_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")  # that this is unwise is the point
 def test_a_forked_process_is_refused_at_once() -> None:
     with BlockingKernel() as kernel:
         seat = kernel.open(options([]))
